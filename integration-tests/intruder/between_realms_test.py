@@ -39,7 +39,8 @@ class World:
     def ask(self, tgt, wanted, server=IN, enctype=keys.AES256_CTS):
         """At the honest KDC, with stock kvno."""
         cache = self.home.dir / 'forged'
-        ticket.write_ccache(cache, tgt, server, enctype, 1)
+        realm = tgt.inside.client.split('@')[1]
+        ticket.write_ccache(cache, tgt, server, enctype, 1, found_as=f'krbtgt/{HOME}@{realm}')
         return self.home.kvno(wanted, ccache='forged', check=False)
 
     def reissue(self, incoming, inside, **inside_of):

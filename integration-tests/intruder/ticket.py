@@ -106,12 +106,13 @@ def _principal(principal):
             + b''.join(_counted(part.encode()) for part in [realm_name] + parts))
 
 
-def write_ccache(path, tgt, server, enctype, kvno):
-    """A cache with this one ticket for `server`: for kvno and kinit -R, or kadmin."""
+def write_ccache(path, tgt, server, enctype, kvno, found_as=None):
+    """A cache with this one ticket for `server`: for kvno and kinit -R, or kadmin. A client library looks
+    for a TGT by a name that its user's realm gives; it finds the ticket by `found_as` then."""
     inside = tgt.inside
     client = _principal(inside.client)
     credential = (
-        client + _principal(server)
+        client + _principal(found_as or server)
         + struct.pack('>H', AES256_CTS) + _counted(inside.session_key)
         + struct.pack('>IIII', inside.auth, inside.auth, inside.end, inside.renew_till)
         + struct.pack('>BI', 0, inside.flags) + struct.pack('>II', 0, 0)
