@@ -139,7 +139,7 @@ def test_an_outage_of_one_realm_is_none_of_the_others(world):
 def swap_handles(realm, name, theirs):
     """In the realm's database: the keys of `name` become key references with these handles."""
     dump = realm.dir / 'swap.dump'
-    realm.run('kdb5_util', 'dump', dump, name)
+    realm.run('kdb5_util', 'dump', dump, f'{name}@{realm.name}')
     text = dump.read_text()
     ours = handles(realm)[f'{name}@{realm.name}'] if realm.servers else []
     assert len(ours) <= len(theirs)
@@ -173,7 +173,7 @@ def test_a_stock_realm_has_no_use_for_handles(world):
     """The same in the realm that has no servers: what looks like a reference is no key there."""
     add_user(world.stock, 'eve', 'her password')
     dump = world.stock.dir / 'swap.dump'
-    world.stock.run('kdb5_util', 'dump', dump, 'eve')
+    world.stock.run('kdb5_util', 'dump', dump, f'eve@{STOCK}')
     reference = (b'remote-key:'
                  + bytes.fromhex(handles(world.home)[f'alice@{HOME}'][0])).hex()
     text, count = re.subn(r'\t(\d+)\t(\d+)\t([0-9a-f]{60,})\t',

@@ -47,7 +47,9 @@ class RealmsTest : public ProviderTest {
     std::string plain(message.size(), '\0');
     krb5_data out = View(plain);
     const krb5_error_code code = krb5_c_decrypt(context, &key, 2, nullptr, &cipher, &out);
-    if (code == 0) EXPECT_EQ(plain.substr(0, out.length), "a ticket");
+    if (code == 0) {
+      EXPECT_EQ(plain.substr(0, out.length), "a ticket");
+    }
     why_.clear();
     if (code == 0 || context == nullptr) return code;
     const char* const text = krb5_get_error_message(context, code);
