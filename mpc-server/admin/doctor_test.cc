@@ -131,10 +131,10 @@ TEST_F(RunTest, DoctorNamesServicesWhoseTicketsDoNotAge) {
   Expect(0, {"doctor"}, {}, {});
   kdb_.principals["HTTP/www.example.com@EXAMPLE.COM"][0].set_enctype(kEnctypeAes256Sha1);
   Expect(0, {"doctor"}, {"lives as long as the key: HTTP/www.example.com@EXAMPLE.COM"});
-  Enroll(0, "krbtgt/OTHER.ORG");
-  Expect(0, {"doctor"}, {}, {"keys between realms"});
-  kdb_.principals["krbtgt/OTHER.ORG@EXAMPLE.COM"][0].set_enctype(kEnctypeAes256Sha1);
-  Expect(0, {"doctor"}, {"is good as long as the key: krbtgt/OTHER.ORG@EXAMPLE.COM"});
+  // mpc-admin enrolls no key between realms. The servers have these under another name, which is bad too.
+  kdb_.principals["krbtgt/OTHER.ORG@EXAMPLE.COM"] =
+      kdb_.principals["HTTP/www.example.com@EXAMPLE.COM"];
+  Expect(1, {"doctor"}, {"is good as long as the key: krbtgt/OTHER.ORG@EXAMPLE.COM"});
 }
 
 }  // namespace
