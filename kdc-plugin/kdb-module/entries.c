@@ -249,6 +249,8 @@ krb5_error_code entries_put(krb5_context context, krb5_db_entry *entry, char **d
 
     if (state == NULL)
         return KRB5_KDB_DBNOTINITED;
+    if (state->is_replica)
+        return wrapped()->put_principal(context, entry, db_args);
     ret = get_stored(context, entry, &stored);
     if (ret == 0)
         ret = put_guarded(state, entry, stored, db_args);
@@ -271,6 +273,8 @@ krb5_error_code entries_delete(krb5_context context, krb5_const_principal princi
 
     if (state == NULL)
         return KRB5_KDB_DBNOTINITED;
+    if (state->is_replica)
+        return wrapped()->delete_principal(context, principal);
     if (wrapped()->get_principal(context, principal, 0, &old) == 0) {
         if (handle_list_of(old, NULL, &list) == 0 &&
             login_handle_of(context, old, list.handles[list.count]))
@@ -323,5 +327,6 @@ krb5_error_code entries_rename(krb5_context context, krb5_const_principal source
         entry->princ = old_name;
     }
     krb5_db_free_principal(context, entry);
-    return ret ? ret : krb5_db_delete_principal(context, (krb5_principal)source);
+    /* (libkdb5 logs both halves for replicas.) */
+    return ret ? ret : entries_delete(context, source);
 }

@@ -6,6 +6,12 @@
 
 #include <kdb.h>
 
+/*
+ * kpropd (KRB5_KDB_OPEN_REPLICA) stores and deletes what the primary's module has let pass and settled
+ * with the servers, and logged as it is stored. There, put and delete are the wrapped module's: a
+ * replica has nothing to say about keys, and no administrator's certificate.
+ */
+
 krb5_error_code entries_get(krb5_context context, krb5_const_principal search_for,
                             unsigned int flags, krb5_db_entry **entry);
 

@@ -6,7 +6,6 @@
  */
 #include <com_err.h>
 #include <errno.h>
-#include <profile.h>
 #include <stdio.h>
 #include <syslog.h>
 
@@ -42,6 +41,8 @@ static krb5_error_code use_provider(krb5_context context, const module_state *st
     const module_config *config = state->config;
     mpc_options options;
 
+    if (state->is_replica)
+        return 0; /* kpropd uses no key */
     if (config->certificate_file == NULL || config->key_file == NULL) {
         if (!state->is_kdc)
             return 0; /* kadmin.local and kdb5_util need no key's use */
@@ -76,37 +77,16 @@ static void harden_process(const module_state *state)
         warn(state, "mpc_allow_core_dumps is set: a core of this process holds session keys");
 }
 
-/* The update log takes an entry's key data before put_principal has seen it. */
-static krb5_error_code refuse_iprop(krb5_context context, const char *realm)
-{
-    profile_t profile = NULL;
-    int enabled = 0;
-    krb5_error_code ret = krb5_get_profile(context, &profile);
-
-    if (ret)
-        return ret;
-    (void)profile_get_boolean(profile, "realms", realm, "iprop_enable", 0, &enabled);
-    profile_release(profile);
-    if (!enabled)
-        return 0;
-    krb5_set_error_message(context, EINVAL,
-                           "incremental propagation (iprop_enable) does not work with the mpc "
-                           "module; propagate with kdb5_util dump and kprop");
-    return EINVAL;
-}
-
 /* Our half of opening or creating a database. */
-static krb5_error_code open_state(krb5_context context, char *section, int is_kdc)
+static krb5_error_code open_state(krb5_context context, char *section, int mode)
 {
     module_state *state;
-    krb5_error_code ret = state_open(context, section, is_kdc, &state);
+    krb5_error_code ret = state_open(context, section, mode, &state);
 
     if (ret)
         return ret;
     harden_process(state);
-    ret = refuse_iprop(context, state->config->realm);
-    if (ret == 0)
-        ret = wrapped_load(context, state->config->wrapped);
+    ret = wrapped_load(context, state->config->wrapped);
     if (ret == 0)
         ret = use_provider(context, state);
     if (ret)
@@ -128,7 +108,7 @@ static krb5_error_code mpc_init_library(void)
 static krb5_error_code mpc_init_module(krb5_context context, char *section, char **db_args,
                                        int mode)
 {
-    krb5_error_code ret = open_state(context, section, (mode & KRB5_KDB_SRV_TYPE_KDC) != 0);
+    krb5_error_code ret = open_state(context, section, mode);
 
     if (ret)
         return ret;
@@ -140,7 +120,7 @@ static krb5_error_code mpc_init_module(krb5_context context, char *section, char
 
 static krb5_error_code mpc_create(krb5_context context, char *section, char **db_args)
 {
-    krb5_error_code ret = open_state(context, section, 0);
+    krb5_error_code ret = open_state(context, section, KRB5_KDB_SRV_TYPE_ADMIN);
 
     if (ret)
         return ret;

@@ -67,6 +67,9 @@ absl::StatusOr<std::unique_ptr<KdbSession>> KdbSession::Open(const std::string& 
                                   KADM5_STRUCT_VERSION, KADM5_API_VERSION_4, nullptr,
                                   &session->handle_);
   if (code != 0) return session->Error(code, "opening the database");
+  // With iprop_enable, what mpc-kdb changes is in the update log, for replicas, as with kadmin.local.
+  code = kadm5_init_iprop(session->handle_, nullptr);
+  if (code != 0) return session->Error(code, "opening the update log (iprop_enable)");
   return session;
 }
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The KDB module under kadmin.local and kdb5_util: keys, outages, dumps, configuration."""
 
+import json
+
 import pytest
 
 from kdb_realm import CREATE, REALM, TAG_HEX, new_realm
@@ -252,7 +254,24 @@ def test_config_errors_name_the_relation(servers, wrong, text):
         assert result.returncode != 0 and text in result.stdout
 
 
-def test_iprop_is_refused(servers):
+@pytest.mark.parametrize("wrapped", ["db2", "klmdb"])
+def test_the_update_log_has_what_was_stored(servers, wrapped):
     iprop = {"iprop_enable": True, "iprop_port": 1}
-    with new_realm(servers, create=False, extra_realm=iprop) as r:
-        assert "iprop_enable" in r.run(*CREATE, check=False).stdout
+    with new_realm(servers, wrapped, extra_realm=iprop) as r:
+        r.run("kproplog", "-R")
+        r.local("addprinc -pw secret alice")
+        stored = {handle["handle"] for handle in r.handles("alice")}
+        r.local("addprinc -randkey host/a.example.com")
+        r.local("renprinc -force host/a.example.com host/b.example.com")
+        r.kdb("set-handles", "bob", stdin=json.dumps({"kvno": 1, "keep_old": False, "keys": [
+            {"enctype": -24002, "salt_type": 0, "salt": "", "handle": 32 * "a"}]}))
+        r.local("delprinc -force alice")
+        updates = r.run("kproplog", "-v", "-v").stdout.split("Update principal : ")[1:]
+        host, renamed = f"host/a.example.com@{REALM}", f"host/b.example.com@{REALM}"
+        assert [update.split("\n")[0] for update in updates] == [
+            f"alice@{REALM}", host, renamed, host, renamed, f"bob@{REALM}", f"alice@{REALM}"]
+        assert "REQUIRES_PRE_AUTH" in updates[0]  # the module's own doing
+        logged = updates[0].lower().split(TAG_HEX)[1:]
+        assert {key[:32] for key in logged} == stored and len(stored) == 2
+        assert TAG_HEX not in updates[1].lower()
+        assert TAG_HEX + 32 * "a" in updates[5].lower()
