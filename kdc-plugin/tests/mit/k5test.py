@@ -6,8 +6,8 @@ is then k5test_mit.py. The scripts are as MIT wrote them. What is different in t
 
   kdc.conf             the module is mpc, wrapped around the one that the script names, and the realm
                        has three mpc-servers of its own (real_servers.py)
-  kdb5_util create     is asked for keys of the gcm types too, which krbtgt must have; principals that
-                       the script makes later get what the script says
+  kdb5_util create     is asked for keys of the gcm types, which krbtgt must have; principals that the
+                       script makes later get what the script says
   krbtgt's new keys    are of the gcm type that is as long as the one the script asks for
   keytabs of users     are made from their passwords; ktadd gives none
   after creation       session keys of TGTs are of standard types, as kdc-plugin/README.md tells an

@@ -14,7 +14,6 @@ import realm as realms
 
 WRAPPED = ('db2', 'klmdb')
 GCM_KEYSALTS = ' '.join(f'{name}:normal' for name in config_files.GCM_ENCTYPES)
-MIT_KEYSALTS = 'aes256-cts-hmac-sha1-96:normal aes128-cts-hmac-sha1-96:normal'
 # krbtgt has keys of the gcm types alone: what scripts ask for, and what it gets.
 KRBTGT_TYPES = (('aes256-', 'aes256-gcm:normal'), ('aes128-', 'aes128-gcm:normal'))
 SESSION_OWNERS = ('krbtgt/{realm}', 'kadmin/admin', 'kadmin/changepw')
@@ -104,8 +103,8 @@ def in_all_realms(profile, change):
     return profile
 
 
-def add_gcm_types(realm):
-    realm['supported_enctypes'] = f'{GCM_KEYSALTS} {realm.get("supported_enctypes", MIT_KEYSALTS)}'
+def gcm_types_alone(realm):
+    realm['supported_enctypes'] = GCM_KEYSALTS
 
 
 def log_nothing(realm):
@@ -150,7 +149,7 @@ def change(mit, local_services):
             self.mpc_servers = RealServers(self.realm)
         ours = with_servers(profile, self._krb5_conf, self.mpc_servers, local)
         create_conf(self, ours, filename)
-        create_conf(self, in_all_realms(ours, add_gcm_types), filename + '.create')
+        create_conf(self, in_all_realms(ours, gcm_types_alone), filename + '.create')
         create_conf(self, in_all_realms(ours, log_nothing), filename + '.setstr')
 
     def new_run(self, args, env=None, **keywords):

@@ -68,6 +68,7 @@ for realm in multidb_realms(kdc_conf=iprop, start_kadmind=True):
     realm.run([kadminl, 'cpw', '-keepold', '-pw', 'third', 'alice'])
     realm.run([kadminl, 'purgekeys', 'alice'])
     realm.run([kadminl, 'cpw', '-randkey', realm.host_princ])
+    realm.extract_keytab(realm.host_princ, realm.keytab)  # kprop's own
     propagate('Got incremental updates')
     logs_in('alice', 'third')
 
