@@ -13,6 +13,7 @@ replica_conf = {'realms': {'$realm': {'iprop_logfile': '$testdir/ulog.replica',
 kpropd_conf = {'realms': replica_conf['realms'], 'dbmodules': {'db': {
     **replica_conf['dbmodules']['db'], 'mpc_certificate': '/nowhere', 'mpc_key': '/nowhere',
     'mpc_servers': '127.0.0.1:1 127.0.0.1:2 127.0.0.1:3', 'mpc_timeout': '10ms'}}}
+mpc_kdb = os.path.join(os.environ['MPCKDC_BUILD'], 'cmake/kdc-plugin/kdb-tool/mpc-kdb')
 through_replica = {'realms': {'$realm': {'kdc': '$hostname:$port7'}}}
 
 
@@ -104,6 +105,11 @@ for realm in multidb_realms(kdc_conf=iprop, start_kadmind=True):
     realm.run([kadminl, 'delprinc', 'alice'])
     propagate('Got incremental updates')
     logs_in('alice', 'third', expected_code=1, expected_msg='not found in Kerberos database')
+
+    mark('by mpc-admin')
+    realm.run([mpc_kdb, 'delete', 'bob'])
+    propagate('Got incremental updates')
+    logs_in('bob', 'bob second', expected_code=1, expected_msg='not found in Kerberos database')
 
     mark('whole again')
     realm.run([kadminl, 'addprinc', '-pw', 'first', 'carol'])
