@@ -50,7 +50,8 @@ constexpr std::pair<v1::Gate, const char*> kGates[] = {
 constexpr std::pair<v1::KeyClass, const char*> kKeyClasses[] = {{v1::KEY_CLASS_USER, "user"},
                                                                 {v1::KEY_CLASS_TGS, "tgs"},
                                                                 {v1::KEY_CLASS_SERVICE, "service"},
-                                                                {v1::KEY_CLASS_HISTORY, "history"}};
+                                                                {v1::KEY_CLASS_HISTORY, "history"},
+                                                                {v1::KEY_CLASS_TGS_OLD, "tgs-old"}};
 
 template <class Names, class T>
 std::string NameOf(const Names& names, T value) {

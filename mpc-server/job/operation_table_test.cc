@@ -22,7 +22,7 @@ TEST(OperationTable, EachRowOnceAndOfAKnownOperation) {
 // Every class that a row allows has the row's usage among its keys.
 TEST(OperationTable, UsagesExistInTheClassesAllowed) {
   for (const PartRule& rule : kPartRules) {
-    for (const KeyClass c : {KeyClass::kUser, KeyClass::kTgs, KeyClass::kService}) {
+    for (const KeyClass c : {KeyClass::kUser, KeyClass::kTgs, KeyClass::kService, KeyClass::kTgsOld}) {
       if (!Allows(rule.classes, c)) continue;
       const auto usages = UsagesOf(c);
       EXPECT_NE(std::find(usages.begin(), usages.end(), rule.usage), usages.end());

@@ -152,7 +152,9 @@ Judgement CheckPartKey(const PartRule& rule, const KeyInfo& key, absl::string_vi
     return refuse(absl::StrCat(" is ", key.principal,
                                ": only that realm makes tickets and checksums under it"));
   }
-  // A realm may have keys from before this rule.
+  // A realm may have keys from before this rule. An imported krbtgt's tickets are opened all the
+  // same, until rotation removes it.
+  if (key.key_class == KeyClass::kTgsOld) return Ok();
   if (const absl::Status s = CheckTicketEnctype(key.principal, key.enctype); !s.ok()) {
     return refuse(absl::StrCat(" is no longer used: ", s.message(),
                                " (mpc-admin doctor says how to replace it)"));

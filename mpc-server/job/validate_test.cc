@@ -27,7 +27,8 @@ Handle H(uint8_t i) {
   return handle;
 }
 constexpr uint8_t kAlice = 1, kAlice2 = 2, kBob = 3, kTgt = 4, kKadmin = 5, kOpenUser = 6,
-                  kCarol = 7, kWww = 8, kChangepw = 9, kFromOther = 10, kToOther = 11;
+                  kCarol = 7, kWww = 8, kChangepw = 9, kFromOther = 10, kToOther = 11,
+                  kOldTgt = 12;
 
 class Keys {
  public:
@@ -43,6 +44,7 @@ class Keys {
     Add(kChangepw, "kadmin/changepw@R", KeyClass::kService, Gate::kNone, kEnctypeAes256Sha1);
     Add(kFromOther, "krbtgt/R@OTHER", KeyClass::kTgs, Gate::kNone);
     Add(kToOther, "krbtgt/OTHER@R", KeyClass::kTgs, Gate::kNone);
+    Add(kOldTgt, "krbtgt/R@R", KeyClass::kTgsOld, Gate::kNone, kEnctypeAes256Sha1);
   }
   Judgement Check(const Job& job) const {
     Judgement shape = CheckShape(job);
@@ -251,6 +253,57 @@ TEST(Validate, KeysOfKadminOfStandardEnctypesAreNotUsed) {
   job = Make(Operation::kVerifyChecksum);
   job.verify_macs = {{H(kChangepw), 17, "pac", std::string(12, 's')}};
   ExpectVerdict(job, Verdict::kRefused, kWhy);
+}
+
+// The realm's krbtgt as another KDC had it: somebody has seen that key.
+TEST(Validate, AnImportedKrbtgtOpensAndMakesNothing) {
+  constexpr char kWhy[] = "is of class tgs-old";
+  Job job = Make(Operation::kOpenTicket);
+  job.opens = {{H(kOldTgt), 2, std::string(200, 'c')}};
+  ExpectVerdict(job, Verdict::kOk);
+  job = Make(Operation::kVerifyChecksum);
+  job.verify_macs = {{H(kOldTgt), 17, "pac", std::string(12, 's')}};
+  ExpectVerdict(job, Verdict::kOk);
+  job = Make(Operation::kMakeChecksum);
+  job.make_macs = {{H(kOldTgt), 17, "pac"}};
+  ExpectVerdict(job, Verdict::kRefused, kWhy);
+  job = Login();
+  job.seals[0] = {H(kOldTgt), 2, 160, Text(160)};
+  ExpectVerdict(job, Verdict::kRefused, kWhy);
+  job = Make(Operation::kSealGranted, kAlice);
+  job.grant = 1;
+  job.seals = {{H(kOldTgt), 2, 160, Text(160)}};
+  ExpectVerdict(job, Verdict::kRefused, kWhy);
+  job = Reissue();
+  job.seals[0] = {H(kOldTgt), 2, 160, Text(160)};
+  ExpectVerdict(job, Verdict::kRefused, kWhy);
+  job = Reissue();
+  job.opens[0] = {H(kOldTgt), 2, std::string(200, 'c')};
+  ExpectVerdict(job, Verdict::kRefused, kWhy);
+}
+
+TEST(KeyInfo, AnImportedKrbtgtIsTheRealmsOwnOfAStandardEnctype) {
+  KeyInfo info;
+  info.principal = "krbtgt/R@R";
+  info.key_class = KeyClass::kTgsOld;
+  info.enctype = kEnctypeAes256Sha1;
+  const auto check = [&info] {
+    info.principal_id = PrincipalIdOf(info.principal);
+    return CheckNewKeyInfo(info);
+  };
+  EXPECT_TRUE(check().ok());
+  info.enctype = kEnctypeAes256Gcm;
+  EXPECT_THAT(check().message(), HasSubstr("of enctype 17 to 20"));
+  info.enctype = kEnctypeAes256Sha1;
+  for (const char* other : {"krbtgt/R@OTHER", "krbtgt/OTHER@R", "alice@R", "kadmin/admin@R"}) {
+    info.principal = other;
+    EXPECT_FALSE(check().ok()) << other;
+  }
+  info.principal = "krbtgt/R@R";
+  info.key_class = KeyClass::kTgs;
+  EXPECT_FALSE(check().ok()) << "a key that seals is drawn, and of a gcm type";
+  info.key_class = static_cast<KeyClass>(5);
+  EXPECT_THAT(check().message(), HasSubstr("unknown key class"));
 }
 
 TEST(Validate, UnknownHandleIsNamed) {

@@ -40,6 +40,16 @@ bool IsOwnTgt(absl::string_view principal) {
 
 bool IsKadmin(absl::string_view principal) { return absl::StartsWith(principal, "kadmin/"); }
 
+bool IsTgsClass(KeyClass key_class) {
+  return key_class == KeyClass::kTgs || key_class == KeyClass::kTgsOld;
+}
+
+bool IsKeyClass(uint8_t number) {
+  return (number >= static_cast<uint8_t>(KeyClass::kUser) &&
+          number <= static_cast<uint8_t>(KeyClass::kHistory)) ||
+         number == static_cast<uint8_t>(KeyClass::kTgsOld);
+}
+
 absl::Status CheckTicketEnctype(absl::string_view principal, int32_t enctype) {
   if (!IsOwnTgt(principal) && !IsKadmin(principal)) return absl::OkStatus();
   const Enctype* found = FindEnctype(enctype);
@@ -79,7 +89,7 @@ absl::Span<const uint32_t> UsagesOf(KeyClass key_class) {
   static constexpr uint32_t kUser[] = {1, 3, 56};  // PA-ENC-TIMESTAMP, AS-REP, AS-REQ checksum
   static constexpr uint32_t kTicket[] = {2, 17};   // ticket, PAC checksums
   if (key_class == KeyClass::kUser) return kUser;
-  if (key_class == KeyClass::kTgs || key_class == KeyClass::kService) return kTicket;
+  if (IsTgsClass(key_class) || key_class == KeyClass::kService) return kTicket;
   return {};
 }
 
@@ -101,15 +111,29 @@ absl::Status CheckKeyInfo(const KeyInfo& info) {
     return absl::InvalidArgumentError(
         absl::StrCat("a salt has at most ", limits::kMaxSaltBytes, " bytes"));
   }
-  const auto key_class = static_cast<uint8_t>(info.key_class);
   const auto gate = static_cast<uint8_t>(info.gate);
-  if (key_class < 1 || key_class > 4) return absl::InvalidArgumentError("unknown key class");
+  if (!IsKeyClass(static_cast<uint8_t>(info.key_class))) {
+    return absl::InvalidArgumentError("unknown key class");
+  }
   if (gate < 1 || gate > 3) return absl::InvalidArgumentError("unknown gate");
   return absl::OkStatus();
 }
 
+namespace {
+
+// An imported krbtgt is the realm's own, of a type that stock KDCs have.
+absl::Status CheckOldTgs(const KeyInfo& info) {
+  if (IsOwnTgt(info.principal) && !FindEnctype(info.enctype)->is_gcm()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(info.principal, ": an imported ticket-granting key is one of the realm's own "
+                                   "krbtgt, of enctype 17 to 20"));
+}
+
+}  // namespace
+
 absl::Status CheckNewKeyInfo(const KeyInfo& info) {
   const absl::Status status = CheckKeyInfo(info);
+  if (status.ok() && info.key_class == KeyClass::kTgsOld) return CheckOldTgs(info);
   if (status.ok() && info.key_class == KeyClass::kHistory) {
     return absl::InvalidArgumentError("a new key cannot be one for the password history alone");
   }

@@ -27,7 +27,9 @@ using PrincipalId = std::array<uint8_t, 16>;
 // The numbers are those of proto/admin.proto and of stored records.
 // kHistory: what is left of a user's old key, to be compared with new ones and for nothing else:
 // its record has the base key and no usages. No key begins so.
-enum class KeyClass : uint8_t { kUser = 1, kTgs = 2, kService = 3, kHistory = 4 };
+// kTgsOld: the realm's krbtgt as another KDC had it. Whoever has had that database has this key, so
+// it opens tickets and verifies checksums, and the servers make nothing under it.
+enum class KeyClass : uint8_t { kUser = 1, kTgs = 2, kService = 3, kHistory = 4, kTgsOld = 6 };
 enum class Gate : uint8_t { kTimestamp = 1, kKdcTrusted = 2, kNone = 3 };
 
 struct KeyInfo {
@@ -60,6 +62,9 @@ bool IsTgtFromOtherRealm(absl::string_view principal, absl::string_view realm);
 bool IsOwnTgt(absl::string_view principal);
 // kadmin/*: whose tickets are as good as an administrator's word.
 bool IsKadmin(absl::string_view principal);
+// A ticket-granting key of either class, and a known class.
+bool IsTgsClass(KeyClass key_class);
+bool IsKeyClass(uint8_t number);
 // Says why such a principal may have no key of this enctype: the tickets of both carry the header
 // that the servers check, which only a gcm message has. Keys from before this rule are still there
 // and are refused where they would be used.
