@@ -66,6 +66,11 @@ class KdbSession {
   KdbSession(const KdbSession&) = delete;
   KdbSession& operator=(const KdbSession&) = delete;
 
+  // For what is done to entries themselves (import_session.h).
+  krb5_context context() const { return context_; }
+  const kadm5_config_params& params() const { return params_; }
+  absl::Status Error(long code, const std::string& what);
+
   // What new keys of the principal should look like. Changes nothing.
   absl::StatusOr<Plan> MakePlan(const std::string& name, bool create);
   // Makes the principal if need be; takes it away again if the keys cannot be set.
@@ -87,7 +92,6 @@ class KdbSession {
 
   // The longest life and renewable life that an entry of the database has; 0: no limit, none.
   absl::Status LongestOfAll(uint32_t* life, uint32_t* renewable);
-  absl::Status Error(long code, const std::string& what);
   absl::StatusOr<krb5_principal> Parse(const std::string& name);
   absl::StatusOr<std::string> Unparse(krb5_const_principal principal);
   // The entry's highest key version; NotFound without an entry.

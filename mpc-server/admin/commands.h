@@ -15,6 +15,7 @@ namespace mpckdc::admin {
 // Each prints its result and returns the exit status, or an error that the caller prints.
 absl::StatusOr<ExitCode> InitRealmCommand(Session& session);
 absl::StatusOr<ExitCode> EnrollCommand(Session& session);
+absl::StatusOr<ExitCode> ImportCommand(Session& session);
 absl::StatusOr<ExitCode> RandkeyCommand(Session& session);
 absl::StatusOr<ExitCode> DeleteCommand(Session& session);
 absl::StatusOr<ExitCode> GcCommand(Session& session);

@@ -86,6 +86,11 @@ class Kdb {
   absl::Status Delete(const std::string& principal) const;
   absl::StatusOr<KdbTickets> Tickets(const std::string& principal) const;
   absl::Status Purge(const std::string& principal, uint32_t keep_from) const;
+  // Another command of mpc-kdb: those of import_kdb.h.
+  absl::StatusOr<std::string> Run(const std::vector<std::string>& arguments,
+                                  const std::string& input, bool undisturbed) const {
+    return run_(arguments, input, undisturbed);
+  }
 
  private:
   const KdbProgram run_;

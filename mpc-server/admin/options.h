@@ -27,6 +27,8 @@ struct Options {
   bool force = false, staged = false, fix = false, kadmin = false;
   bool now = false, yes = false, collect = false, keep = false;  // delete, gc
   bool finish = false, show_state = false;                       // rotate-krbtgt
+  bool dry_run = false, rollback = false, commit = false, scrub = false;  // import-realm
+  std::string dump, stash, source, scratch;
   std::optional<absl::Duration> if_older;
   std::string keytab, kinit;
   std::string head, principal, service;  // audit

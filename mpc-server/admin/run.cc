@@ -29,7 +29,7 @@ const std::map<std::string, Command>& Commands() {
       {"policy", PolicyCommand},        {"status", StatusCommand},   {"doctor", DoctorCommand},
       {"test-login", TestLoginCommand}, {"readmit", ReadmitCommand}, {"gc", GcCommand},
       {"refresh", RefreshCommand},      {"catch-up", CatchUpCommand},
-      {"replace-party", ReplacePartyCommand}, {"rotate-krbtgt", RotateCommand},
+      {"replace-party", ReplacePartyCommand}, {"import-realm", ImportCommand}, {"rotate-krbtgt", RotateCommand},
   };
   return commands;
 }

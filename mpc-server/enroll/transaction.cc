@@ -82,6 +82,14 @@ absl::Status KeyTransaction::Add(absl::Span<const KeyToShare> keys, const Packag
   return absl::OkStatus();
 }
 
+absl::Status KeyTransaction::AddSealed(absl::Span<const v1::KeyInfo> keys, SealedBytes sealed,
+                                       const PackageSigner& signer) {
+  for (const v1::KeyInfo& key : keys) RETURN_IF_ERROR(Note(key));
+  ASSIGN_OR_RETURN(SealedTriple packages, SignPackages(std::move(sealed), signer));
+  Append(std::move(packages), keys.size());
+  return absl::OkStatus();
+}
+
 absl::Status KeyTransaction::AddDrawn(const v1::KeyInfo& info) {
   RETURN_IF_ERROR(Note(info));
   drawn_.push_back(info);

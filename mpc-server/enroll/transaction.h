@@ -33,6 +33,9 @@ class KeyTransaction : private TransactionServers {
 
   // Packages the keys' shares, as many in a package as it holds; nothing is sent yet.
   absl::Status Add(absl::Span<const KeyToShare> keys, const PackageSigner& signer);
+  // Keys that another program has sealed for id(), in one triple of packages; nothing is sent yet.
+  absl::Status AddSealed(absl::Span<const v1::KeyInfo> keys, SealedBytes sealed,
+                         const PackageSigner& signer);
   // A key that the servers draw jointly; nothing is sent yet.
   absl::Status AddDrawn(const v1::KeyInfo& info);
 
