@@ -24,7 +24,7 @@ export CCACHE_DEPEND := 1
 export JOBS PYTHON
 
 .DEFAULT_GOAL := help
-.PHONY: help packages packages-test krb5 programs build demo demo-stop test krb5-check test-fresh \
+.PHONY: help packages packages-test krb5 programs build demo demo-stop test krb5-check krb5-check-servers test-fresh \
   bench bench-plots bench-network bench-distance bench-refresh bench-triples test-long storm soak sim fault \
   clients clean
 
@@ -37,6 +37,7 @@ help:
 	@echo 'make build       these, the tests, the benchmarks and the load tool'
 	@echo 'make krb5        packages and the patched krb5 alone'
 	@echo "make krb5-check  MIT's own tests on the patched krb5, stock and with remote keys"
+	@echo "make krb5-check-servers  MIT's own scripts, each realm with three real servers (root, long)"
 	@echo 'make test-fresh  `make demo` and `make test` in a bare Debian 12 chroot (root)'
 	@echo 'make bench       throughput and latency of the engine, beside its floor and the paper (2 min)'
 	@echo 'make bench-plots the same against batch size, as SVG and PNG in build/bench (3 min)'
@@ -89,6 +90,10 @@ test: build
 krb5-check: krb5 packages-test
 	@krb5-patches/krb5-check.sh
 
+# MIT's scripts on realms of three real servers each; kdc-plugin/tests/mit/README.md explains.
+krb5-check-servers: programs packages-test
+	@krb5-patches/krb5-check.sh --variants servers
+
 test-fresh:
 	@deploy/test-fresh.sh
 
@@ -113,8 +118,8 @@ bench-network: bench-program
 	@$(PYTHON) integration-tests/wire/bench_network.py $(NETWORK)
 
 # What make test draws fewer cases of (testing/long_tests.h), and realms (realm/long_tests.py).
-LONG_UNIT  := hand_over proof_control lies bench_program garbled_any_bytes share_store
-LONG_REALM := bad_night bulk_enroll grace outage postgres_pair refresh replace_party rotate_krbtgt
+LONG_UNIT  := plugin_kdb_module plugin_kdb_closed plugin_kdb_rename hand_over proof_control lies bench_program garbled_any_bytes share_store
+LONG_REALM := bad_night bulk_enroll grace import ldap outage postgres_pair refresh replace_party rotate_krbtgt
 space := $(subst ,, )
 test-long: build
 	@MPCKDC_LONG=1 ctest --test-dir $(CMAKE) --output-on-failure -j $(JOBS) \

@@ -23,7 +23,7 @@ jobs=${JOBS:-$(nproc)}
 
 # No system copies of libraries that krb5 brings along: one result on every machine.
 readonly CONFIGURE='--with-lmdb --without-system-verto --without-system-et --without-system-ss
-  --without-ldap --without-libedit --without-readline --disable-nls'
+  --with-ldap --without-libedit --without-readline --disable-nls'
 readonly COMPILER_FLAGS='-O2 -g'
 # krb5kdc's allocator (patch 10). Not glibc's: see README.md.
 readonly KDC_MALLOC_LIB='-l:libjemalloc.so.2'

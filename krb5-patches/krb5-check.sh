@@ -5,10 +5,13 @@
 #   patched     all patches, no provider: must behave as stock
 #   provider    all patches, and every long-term key remote; the test provider keeps the keys and
 #               delays every operation by 10 ms
-# A test which passes unpatched must pass in the other two. Prints a table and counts; the exit
-# status is 1 if anything got worse.
+#   servers     all patches, mpc.so around db2 and klmdb, and three mpc-servers for every realm of a
+#               script; only if it is named (make krb5-check-servers)
+# A test which passes unpatched must pass in the others. Where it cannot with real servers, the list
+# in kdc-plugin/tests/mit says how and why. Prints a table and counts; the exit status is 1 if
+# anything got worse.
 #
-#   krb5-check.sh [--only PATTERN] [--fresh] [--variants "unpatched patched provider"]
+#   krb5-check.sh [--only PATTERN] [--fresh] [--variants "unpatched patched provider servers"]
 #     --only PATTERN   only tests whose path contains PATTERN (a regular expression)
 #     --fresh          forget results of earlier runs
 #
@@ -19,6 +22,9 @@
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
+repository=$(dirname "$here")
+build=${BUILD_DIR:-${MPCKDC_BUILD:-$repository/build}}
+programs=$build/cmake
 timeout_seconds=${TEST_TIMEOUT:-900}
 
 # k5test uses what `python3` it finds; Debian's is the one krb5 is tested with.
@@ -76,7 +82,7 @@ make_provider_tree() {
   build_provider "$from" "$to/remotetest.so"
   cd "$to/source/src/plugins/kdb"
   mkdir wrapped
-  for module in db2.so klmdb.so test.so; do
+  for module in db2.so klmdb.so kldap.so test.so; do
     [ -e "$module" ] || continue
     target=$(readlink -f "$module")
     rm "$module"
@@ -85,6 +91,29 @@ make_provider_tree() {
   done
   cd "$here"
   cp testprovider/*.py "$to/source/src/tests/"
+  touch "$to/complete"
+}
+
+# What the results with real servers depend on, besides the tree.
+servers_fingerprint() {
+  sha256sum "$programs"/kdc-plugin/kdb-module/mpc.so "$programs"/mpc-server/cmd/mpc-{server,admin} \
+    "$repository"/kdc-plugin/tests/mit/*.{py,toml} | sha256sum | cut -c1-16
+}
+
+# Makes $2 a copy of the built tree $1 whose scripts get realms with real servers. Module and
+# k5test are links to what was built last.
+make_servers_tree() {
+  local from=$1 to=$2
+  [ -e "$programs/kdc-plugin/kdb-module/mpc.so" ] || { say 'krb5-check: `make programs` first'; return 1; }
+  [ ! -e "$to/complete" ] || return 0
+  say "krb5-check: making a tree for real servers in $to"
+  rm -rf "$to"
+  mkdir -p "$to/source" "$to/certificates"
+  cp -a "$from" "$to/source/src"
+  ln -s "$programs/kdc-plugin/kdb-module/mpc.so" "$to/source/src/plugins/kdb/mpc.so"
+  mv "$to/source/src/util/k5test.py" "$to/source/src/util/k5test_mit.py"
+  ln -s "$repository/kdc-plugin/tests/mit/k5test.py" "$to/source/src/util/k5test.py"
+  ln -s "$repository"/kdc-plugin/tests/mit/t_*.py "$to/source/src/tests/"
   touch "$to/complete"
 }
 
@@ -100,10 +129,18 @@ prepare() {
   src[patched]=$patched/source/src results[patched]=$patched/check
   build_test_programs "${src[patched]}"
   # A build of the first patches alone may lack what the provider needs.
-  [[ " $variants " == *" provider "* ]] || return 0
-  dir=$patched/provider-$(provider_fingerprint)
-  make_provider_tree "${src[patched]}" "$dir"
-  src[provider]=$dir/source/src results[provider]=$dir/check
+  if [[ " $variants " == *" provider "* ]]; then
+    dir=$patched/provider-$(provider_fingerprint)
+    make_provider_tree "${src[patched]}" "$dir"
+    src[provider]=$dir/source/src results[provider]=$dir/check
+  fi
+  if [[ " $variants " == *" servers "* ]]; then
+    dir=$patched/servers
+    make_servers_tree "${src[patched]}" "$dir"
+    src[servers]=$dir/source/src results[servers]=$dir/check-$(servers_fingerprint)
+    export MPCKDC_REPOSITORY=$repository MPCKDC_BUILD=$build
+    export MPCKDC_KEPT_CERTIFICATES=$dir/certificates
+  fi
 }
 
 # ---- Tests ---------------------------------------------------------------------------------------
@@ -114,7 +151,7 @@ list_tests() {
   {
     # (lib/krad/t_daemon.py is no script of k5test, but a server for a C test.)
     (cd "${src[$1]}" && find . -name 't_*.py' -exec grep -lw k5test {} + | sed 's|^\./||' | sort)
-    if [ "$1" != provider ]; then
+    if [ "$1" != provider ] && [ "$1" != servers ]; then
       for dir in $UNIT_DIRS; do echo "unit:$dir"; done
     fi
   } | grep -E -- "${only:-.}" || true
@@ -137,7 +174,7 @@ run_test() {
 # Namespaces for one test: all realms of k5test use the same ports, and a test that is killed leaves
 # its daemons behind. Empty if this machine gives none.
 isolation() {
-  local flags='--net --pid --fork --kill-child'
+  local flags='--net --pid --mount-proc --fork --kill-child'
   [ "$(id -u)" = 0 ] || flags="--map-root-user $flags"
   # shellcheck disable=SC2086 # flags are words
   if unshare $flags true 2> /dev/null && command -v ip > /dev/null; then echo "unshare $flags"; fi
@@ -157,8 +194,8 @@ run_isolated() {
     run_test "$@"' - "$@"
 }
 
-# The result of test $2 of variant $1: pass, fail, skip (all or the rest of it cannot run here), or
-# "-" if it has not run.
+# The result of test $2 of variant $1: pass, fail, skip (all or the rest of it cannot run here),
+# differs (as the list for real servers says), or "-" if it has not run.
 result() {
   local file=${results[$1]:-/nonexistent}/${2//\//__}
   if [ -e "$file.result" ]; then cat "$file.result"; else echo -; fi
@@ -181,13 +218,14 @@ run_variant() {
   [ "$fresh" = no ] || rm -f "${results[$variant]}"/*.result
   for test in $(list_tests "$variant"); do
     case $variant:$(result "$variant" "$test") in
-      *:pass | *:skip | unpatched:fail) continue ;;
+      *:pass | *:skip | *:differs | unpatched:fail) continue ;;
     esac
     file=${results[$variant]}/${test//\//__}
     start=$SECONDS
     if run_up_to "$tries" "${src[$variant]}" "$test" > "$file.log" 2>&1 < /dev/null; then
       verdict=pass
       if grep -q '^\*\*\* Skipping:' "$file.log"; then verdict=skip; fi
+      if grep -q '^\*\*\* Difference:' "$file.log"; then verdict=differs; fi
     else
       verdict=fail
     fi
@@ -218,29 +256,32 @@ run_all() {
 # ---- Report --------------------------------------------------------------------------------------
 
 report() {
-  local test u p r mark regressions=0 variant
+  local test u r mark line regressions=0 variant
   declare -A count=()
-  printf '\n%-46s %-10s %-10s %-10s\n' test unpatched patched provider
+  printf '\n%-46s' test
+  for variant in $variants; do printf '%-10s ' "$variant"; done
+  echo
   for test in $(for variant in $variants; do list_tests "$variant"; done | sort -u); do
-    u=$(result unpatched "$test") p=$(result patched "$test") r=$(result provider "$test")
-    mark=''
-    # Tests which only patched builds have must pass there.
-    if [ "$u" = pass ] || [ "$u" = - ]; then
-      for verdict in "$p" "$r"; do
-        if [ "$verdict" = fail ]; then mark='  <-- worse'; fi
-      done
-    fi
-    if [ "$u" = pass ] && { [ "$p" = skip ] || [ "$r" = skip ]; }; then mark='  <-- worse'; fi
-    [ -z "$mark" ] || regressions=$((regressions + 1))
-    printf '%-46s %-10s %-10s %-10s%s\n' "$test" "$u" "$p" "$r" "$mark"
-    for variant in "unpatched $u" "patched $p" "provider $r"; do
-      count[$variant]=$((${count[$variant]:-0} + 1))
+    u=$(result unpatched "$test")
+    mark='' line=''
+    for variant in $variants; do
+      r=$(result "$variant" "$test")
+      line+=$(printf '%-10s ' "$r")
+      count[$variant $r]=$((${count[$variant $r]:-0} + 1))
+      [ "$variant" != unpatched ] || continue
+      # Tests which only patched builds have must pass there.
+      case $u:$r in pass:fail | -:fail | pass:skip) mark='  <-- worse' ;; esac
     done
+    [ -z "$mark" ] || regressions=$((regressions + 1))
+    printf '%-46s%s%s\n' "$test" "$line" "$mark"
   done
   echo
   for variant in $variants; do
-    printf '%-10s %3d passed, %d failed, %d skipped (in whole or part)\n' "$variant:" \
+    printf '%-10s %3d passed, %d failed, %d skipped (in whole or part)' "$variant:" \
       "${count[$variant pass]:-0}" "${count[$variant fail]:-0}" "${count[$variant skip]:-0}"
+    [ "$variant" != servers ] ||
+      printf ', %d differ as kdc-plugin/tests/mit says' "${count[$variant differs]:-0}"
+    echo
   done
   for variant in $variants; do
     if [ "${count[$variant fail]:-0}" -gt 0 ]; then

@@ -187,8 +187,6 @@ class Lab:
         else:
             live.create_servers()
         live.create_database()
-        for service in (f'krbtgt/{live.name}', 'kadmin/changepw'):
-            live.kadmin_local(f'setstr {service} session_enctypes {",".join(STANDARD)}')
         self._let_new_keys_be_standard()
         live.start_kdc()
         self.add_service(SERVICE)

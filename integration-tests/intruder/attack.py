@@ -12,6 +12,8 @@ import ticket
 import wire
 
 SERVICE = 'host/www.example.com'
+STRICT, INDICATOR = 'host/strict.example.com', 'strong'  # it asks for the indicator
+NOBODY = 'WELLKNOWN/ANONYMOUS'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,16 +42,21 @@ def attack(drops, trace):
 
 
 class World:
-    """A realm, the intruder in its KDC, his own account mallory, and alice, whom he is after."""
+    """A realm, the intruder in its KDC, his own account mallory, and alice and carol, whom he is after:
+    alice logs in with a password, carol with a certificate. mallory has one, too."""
 
     def __init__(self, live):
         self.live = live
-        live.add_service(SERVICE)
-        passwords = {'alice': 'known to alice alone', 'mallory': 'a password of his own'}
+        for service in (SERVICE, STRICT, NOBODY):
+            live.add_service(service)
+        live.kadmin_local(f'setstr {STRICT} require_auth {INDICATOR}')
+        passwords = {'alice': 'known to alice alone', 'mallory': 'a password of his own',
+                     'carol': 'she has a certificate'}
         for name, password in passwords.items():
             live.enroll(name, password)
-        self.alice, self.mallory = (intruder.User(live, name, password)
-                                    for name, password in passwords.items())
+        self.alice, self.mallory, self.carol = (intruder.User(live, name, password)
+                                                for name, password in passwords.items())
+        live.admin('policy', 'carol', '--gate', 'pkinit')
         self.krbtgt = f'krbtgt/{live.name}@{live.name}'
         self.kadmin = f'kadmin/admin@{live.name}'
         self.intruder = intruder.Intruder(live)
@@ -67,13 +74,13 @@ class World:
 
     # An honest KDC -------------------------------------------------------------------------------
 
-    def use_ticket(self, tgt):
+    def use_ticket(self, tgt, service=SERVICE):
         """Shows a TGT to the realm's honest krb5kdc. (whether it gives a service ticket, output)"""
         self._attempts += 1
         name = f'forged-{self._attempts}'
         ticket.write_ccache(self.live.dir / name, tgt, self.krbtgt, intruder.ENCTYPE,
                             intruder.KVNO)
-        reply = self.live.kvno(SERVICE, ccache=name, check=False)
+        reply = self.live.kvno(service, ccache=name, check=False)
         return reply.returncode == 0, reply.stdout
 
     def ask_kadmind(self, kadmin_ticket, query):

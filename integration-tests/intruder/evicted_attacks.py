@@ -2,8 +2,10 @@
 """What an intruder tries with what he took along, when an honest KDC runs again: tickets recorded,
 keystreams known, tickets that he had the servers seal with contents of his own."""
 
+import time
+
 import ticket
-from attack import attack
+from attack import INDICATOR, STRICT, attack
 
 YEAR = 365 * 24 * 3600
 
@@ -61,6 +63,33 @@ def a_ticket_for_another_user_made_from_his_own(world):
         world.intruder.reissue(parent, ticket.Inside(world.alice.principal)))[0]
 
 
+@attack(drops='Header', trace='"OPEN_TICKET"')
+def a_users_ticket_out_of_nobodys(world):
+    """An anonymous login, which takes no pre-auth at all; the ticket says alice."""
+    return world.use_ticket(
+        world.intruder.login_as_nobody(ticket.Inside(world.alice.principal)))[0]
+
+
+@attack(drops='Header', trace='"REISSUE_TICKET"')
+def a_users_ticket_made_from_nobodys(world):
+    """The same, and the servers make another ticket from it first."""
+    inside = ticket.Inside(world.alice.principal)
+    parent = world.intruder.login_as_nobody(inside)
+    return world.use_ticket(world.intruder.reissue(parent, inside))[0]
+
+
+@attack(drops='Tag', trace='"BAD_TAG"')
+def an_indicator_that_no_server_signed(world):
+    """His own login by password; the ticket says that he had a token. Now he has no KDC that would
+    have the servers sign it."""
+    elements = ticket.indicators(INDICATOR)
+    mac = int(time.time()).to_bytes(4, 'big') + bytes(24)  # of a nonce that is not too old
+    inside = ticket.Inside(world.mallory.principal, authdata=ticket.cammac(elements, mac, mac))
+    made = world.intruder.login(world.mallory, inside).tgt
+    assert world.use_ticket(made)[0], 'without its indicator it is an ordinary ticket'
+    return world.use_ticket(made, STRICT)[0]
+
+
 # kadmind: its tickets have headers, too ----------------------------------------------------------
 
 def _administer(world, kadmin_ticket):
@@ -79,6 +108,13 @@ def an_administrators_ticket_out_of_his_own_login(world):
     us = world.intruder
     made = us.login(world.mallory, _as_administrator(world), service=us.handle(world.kadmin)).tgt
     return _administer(world, made)
+
+
+@attack(drops='Header', trace='"OPEN_TICKET"')
+def an_administrators_ticket_out_of_nobodys_login(world):
+    """The same without a password."""
+    us = world.intruder
+    return _administer(world, us.login_as_nobody(_as_administrator(world), us.handle(world.kadmin)))
 
 
 @attack(drops='Header', trace='"OPEN_TICKET"')

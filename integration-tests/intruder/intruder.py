@@ -6,7 +6,9 @@ He speaks to the servers with his own code and remembers everything.
 """
 
 import dataclasses
+import functools
 import hashlib
+import re
 import time
 
 import der
@@ -16,7 +18,7 @@ import keys
 import ticket
 import wire
 
-USAGE_PREAUTH, USAGE_TICKET, USAGE_REPLY, USAGE_PAC = 1, 2, 3, 17
+USAGE_PREAUTH, USAGE_TICKET, USAGE_REPLY, USAGE_PAC, USAGE_CAMMAC = 1, 2, 3, 17, 64
 ENCTYPE = keys.AES256_GCM
 KVNO = 1
 
@@ -74,6 +76,12 @@ class Intruder:
     def krbtgt(self):
         return self.handle(f'krbtgt/{self.live.name}@{self.live.name}')
 
+    @functools.cached_property
+    def nobodys_key(self):
+        """By which anonymous clients log in: its handle is in their entry (login_key.h)."""
+        said = self.live.kadmin_local('getstrs WELLKNOWN/ANONYMOUS').stdout
+        return bytes.fromhex(re.search('mpc_login: ([0-9a-f]{32})', said).group(1))
+
     # Jobs ----------------------------------------------------------------------------------------
 
     def job(self, operation, **parts):
@@ -101,6 +109,12 @@ class Intruder:
                                self.seal_part(self.handle(client.principal), USAGE_REPLY,
                                               sizes[1])])
 
+    def certificate_job(self, client, proof, service=None):
+        """An AS exchange for `client`, who is said to be proved by (PA-PK-AS-REQ, KDC-REQ-BODY)."""
+        certificate = self.messages.CertificateProof(pa_pk_as_req=proof[0], request_body=proof[1])
+        return self.job('LOGIN', client=self.handle(client.principal), certificate=certificate,
+                        seals=[self.seal_part(service or self.krbtgt, USAGE_TICKET, 400)])
+
     def open_ticket_job(self, message):
         return self.job('OPEN_TICKET',
                         opens=[self.open_part(self.krbtgt, USAGE_TICKET, message)])
@@ -127,6 +141,15 @@ class Intruder:
         reply, reply_keystream = self.finish(answers, 1, b'what the reply says to the client')
         return Recording(job, ticket.Tgt(inside, message, keystream), reply, reply_keystream)
 
+    def login_as_nobody(self, inside, service=None):
+        """An anonymous login: the servers seal a ticket on the KDC's word, whatever is inside."""
+        answers = self.servers.ask(self.job(
+            'LOGIN', client=self.nobodys_key,
+            seals=[self.seal_part(service or self.krbtgt, USAGE_TICKET, 400)]))
+        assert wire.all_ok(answers), [(wire.verdict(a), a and a.detail) for a in answers]
+        message, keystream = self.finish(answers, 0, inside.encode())
+        return ticket.Tgt(inside, message, keystream)
+
     def reissue(self, parent, inside, service=None):
         """A ticket made from a TGT: the KDC decides what is inside of it."""
         answers = self.servers.ask(self.job(
@@ -135,6 +158,12 @@ class Intruder:
         assert wire.all_ok(answers), answers
         message, keystream = self.finish(answers, 0, inside.encode())
         return ticket.Tgt(inside, message, keystream)
+
+    def checksum(self, handle, usage, data):
+        answers = self.servers.ask(self.job('MAKE_CHECKSUM',
+                                            make_macs=[self.mac_part(handle, usage, data)]))
+        assert wire.all_ok(answers), [(wire.verdict(a), a and a.detail) for a in answers]
+        return answers[0].make_macs[0].nonce + wire.mac_of(answers)
 
     def open_ticket(self, message):
         """(answers, plaintext or None): what an honest KDC asks when it sees this TGT."""

@@ -2,15 +2,20 @@
 """A KDC that was broken into, and what its intruder can do later. Each attack fails and leaves its
 trace in the audit logs; against a control without the one defence that stops it, it succeeds."""
 
+import dataclasses
 import pathlib
 
+import certificate_attacks
 import evicted_attacks
 import inside_attacks
+import intruder
+import pkinit_login
 import pytest
 import ticket
-from attack import ATTACKS
+import wire
+from attack import ATTACKS, INDICATOR, STRICT
 
-assert inside_attacks and evicted_attacks  # importing them fills ATTACKS
+assert inside_attacks and evicted_attacks and certificate_attacks  # importing them fills ATTACKS
 
 EVERY_DEFENCE = sorted({name for attack in ATTACKS for name in attack.drops})
 names = pytest.mark.parametrize('attack', ATTACKS, ids=lambda attack: attack.name)
@@ -51,6 +56,34 @@ def test_succeeds_without_the_defence(request, attack):
         assert attack.run(without)
     finally:
         without.drop([])
+
+
+def test_what_a_kdc_says_while_he_is_in_it(world):
+    """Nobody's ticket is nobody's, and an indicator is the KDC's word as long as it is his: the
+    servers sign it, as they do PACs. It ends with max_renewable_life."""
+    us = world.intruder
+    nobody = ticket.Inside('WELLKNOWN/ANONYMOUS@WELLKNOWN:ANONYMOUS',
+                           flags=ticket.LOGIN_FLAGS | ticket.ANONYMOUS)
+    assert world.use_ticket(us.login_as_nobody(nobody))[0]
+    unmarked = dataclasses.replace(nobody, flags=ticket.LOGIN_FLAGS)
+    assert not world.use_ticket(us.login_as_nobody(unmarked))[0]
+    assert not world.use_ticket(us.login(world.mallory, nobody).tgt)[0], 'the flag hides nobody'
+    elements = ticket.indicators(INDICATOR)
+    inside = ticket.Inside(world.mallory.principal, authdata=elements)
+    macs = [us.checksum(us.krbtgt, intruder.USAGE_CAMMAC, data)
+            for data in (inside.encode(), elements)]
+    inside.authdata = ticket.cammac(elements, *macs)
+    assert world.use_ticket(us.login(world.mallory, inside).tgt, STRICT)[0]
+
+
+def test_a_certificate_is_believed(world):
+    """What the attacks alter is good as it is."""
+    us = world.intruder
+    request = pkinit_login.Request(world.carol.principal, world.krbtgt)
+    answers = us.servers.ask(us.certificate_job(
+        world.carol, pkinit_login.sign(world.live.authority, 'carol', request)))
+    assert wire.all_ok(answers), answers
+    assert answers[0].seals[0].header[1:17] == world.carol.id
 
 
 def test_kadmind_believes_what_the_header_says(world):

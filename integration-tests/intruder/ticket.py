@@ -12,6 +12,8 @@ import keys
 
 AES256_CTS = keys.AES256_CTS
 FORWARDABLE, RENEWABLE, INITIAL, PRE_AUTHENT = 1 << 30, 1 << 23, 1 << 22, 1 << 21
+ANONYMOUS = 1 << 15
+TRANSIT_POLICY_CHECKED = 1 << 19
 LOGIN_FLAGS = FORWARDABLE | RENEWABLE | INITIAL | PRE_AUTHENT
 
 
@@ -24,6 +26,8 @@ class Inside:
     auth: int = dataclasses.field(default_factory=lambda: int(time.time()))
     life: int = 10 * 3600
     renewable: int = 24 * 3600
+    authdata: bytes = b''  # AuthorizationData (RFC 4120, 5.2.6)
+    transited: str = ''
 
     @property
     def end(self):
@@ -37,7 +41,7 @@ class Inside:
         """EncTicketPart (RFC 4120, 5.3)."""
         key = der.sequence(der.field(0, der.integer(AES256_CTS)),
                            der.field(1, der.octets(self.session_key)))
-        transited = der.sequence(der.field(0, der.integer(1)), der.field(1, der.octets(b'')))
+        transited = der.sequence(der.field(0, der.integer(1)), der.field(1, der.octets(self.transited.encode())))
         return der.application(3, der.sequence(
             der.field(0, der.flags(self.flags)),
             der.field(1, key),
@@ -47,7 +51,32 @@ class Inside:
             der.field(5, der.kerberos_time(self.auth)),
             der.field(6, der.kerberos_time(self.auth)),
             der.field(7, der.kerberos_time(self.end)),
-            der.field(8, der.kerberos_time(self.renew_till))))
+            der.field(8, der.kerberos_time(self.renew_till)),
+            *([der.field(10, self.authdata)] if self.authdata else [])))
+
+
+# Authentication indicators (RFC 8129), in a CAMMAC (RFC 7751) -------------------------------------
+
+AD_IF_RELEVANT, AD_CAMMAC, AD_INDICATOR = 1, 96, 97
+GMAC_256 = -24002
+
+
+def _authdata(kind, data):
+    """AuthorizationData of one element."""
+    return der.sequence(
+        der.sequence(der.field(0, der.integer(kind)), der.field(1, der.octets(data))))
+
+
+def indicators(*names):
+    return _authdata(AD_INDICATOR, der.sequence(*(der.wrap(0x0C, name.encode()) for name in names)))
+
+
+def cammac(elements, kdc_mac, svc_mac, kvno=1):
+    def verifier(mac):
+        return der.sequence(der.field(1, der.integer(kvno)), der.field(3, der.sequence(
+            der.field(0, der.integer(GMAC_256)), der.field(1, der.octets(mac)))))
+    return _authdata(AD_IF_RELEVANT, _authdata(AD_CAMMAC, der.sequence(
+        der.field(0, elements), der.field(1, verifier(kdc_mac)), der.field(2, verifier(svc_mac)))))
 
 
 @dataclasses.dataclass
@@ -105,12 +134,13 @@ def _principal(principal):
             + b''.join(_counted(part.encode()) for part in [realm_name] + parts))
 
 
-def write_ccache(path, tgt, server, enctype, kvno):
-    """A cache with this one ticket for `server`: for kvno and kinit -R, or kadmin."""
+def write_ccache(path, tgt, server, enctype, kvno, found_as=None):
+    """A cache with this one ticket for `server`: for kvno and kinit -R, or kadmin. A client library looks
+    for a TGT by a name that its user's realm gives; it finds the ticket by `found_as` then."""
     inside = tgt.inside
     client = _principal(inside.client)
     credential = (
-        client + _principal(server)
+        client + _principal(found_as or server)
         + struct.pack('>H', AES256_CTS) + _counted(inside.session_key)
         + struct.pack('>IIII', inside.auth, inside.auth, inside.end, inside.renew_till)
         + struct.pack('>BI', 0, inside.flags) + struct.pack('>II', 0, 0)

@@ -178,6 +178,10 @@ def keystream_of_open(answers):
     return combine(answers, 1 << 8, [a.opens[0].keystream_share for a in answers])
 
 
+def mac_of(answers):
+    return combine(answers, 3 << 8, [a.make_macs[0].tag_share for a in answers])
+
+
 def tag_of(answers):
     return combine(answers, 4 << 8, [a.tag_share for a in answers])
 

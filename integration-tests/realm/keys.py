@@ -212,6 +212,20 @@ def cts_open(base, usage, message):
     return plain[16:] if hmac.compare_digest(expected, mac) else None
 
 
+def cts_seal(base, usage, plain, confounder):
+    """A message of enctype 17 or 18, at least one block long besides the confounder."""
+    text = confounder + plain
+    round_keys = aes_round_keys(usage_key(base, usage, 0xAA))
+    blocks, previous = [], bytes(16)
+    for at in range(0, len(text), 16):
+        previous = aes_encrypt(round_keys, _xor(text[at:at + 16].ljust(16, b'\0'), previous))
+        blocks.append(previous)
+    tail = (len(text) - 1) % 16 + 1
+    cipher = b''.join(blocks[:-2]) + blocks[-1] + blocks[-2][:tail]
+    mac = hmac.new(usage_key(base, usage, 0x55), text, hashlib.sha1).digest()[:12]
+    return cipher + mac
+
+
 # The bytes that nobody may hold -------------------------------------------------------------------
 
 def principal_salt(principal):

@@ -30,7 +30,6 @@ import config_files
 import daemon
 
 MASTER_PASSWORD = 'demo master key password'
-SESSION_ENCTYPES = ','.join(config_files.STOCK_ENCTYPES)
 START_PATIENCE = 30  # seconds until a daemon must be up; ample for a loaded machine
 
 
@@ -147,9 +146,6 @@ class Realm:
 
     def create_database(self):
         self.run('kdb5_util', 'create', '-s', '-P', MASTER_PASSWORD)
-        for service in (f'krbtgt/{self.name}', 'kadmin/admin', 'kadmin/changepw'):
-            # Session keys stay of a standard type: neither clients nor services need know ours.
-            self.kadmin_local(f'setstr {service} session_enctypes {SESSION_ENCTYPES}')
 
     def start_servers(self):
         """The first triple alone, in a new realm: its store keys are the other machines' too."""

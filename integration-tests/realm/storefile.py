@@ -119,4 +119,4 @@ def secrets_of_krbtgt(live, stores):
     """Its base keys, which nobody ever saw, and all that is derived from them."""
     return [(f'krbtgt {name}', secret)
             for enctype, base in joined_base_keys(stores, f'krbtgt/{live.name}@{live.name}')
-            for name, secret in keys.secrets_of_base_key(enctype, base, (2, 17))]
+            for name, secret in keys.secrets_of_base_key(enctype, base, (2, 17, 64))]

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "kdc-plugin/client/mpc_client.h"
 #include "kdc-plugin/client/text.h"
 #include "mpc-server/base/limits.h"
@@ -245,6 +246,64 @@ absl::Status DeleteKeys(const mpc_options& options, const char* principal, Handl
   return failures.empty() ? absl::OkStatus() : absl::UnavailableError(failures);
 }
 
+// ---- Renaming ----
+
+constexpr int kRenameAttempts = 3;
+
+v1::RenamedKey RenamedOf(const mpc_renamed_key& key, const char* old_name) {
+  v1::RenamedKey out;
+  out.mutable_from()->set_handle(BytesOf(key.from));
+  out.mutable_from()->set_principal(old_name);
+  out.mutable_from()->set_for_history(key.for_history);
+  out.set_to(BytesOf(key.to));
+  out.set_salt_type(key.salt_type);
+  if (key.salt.size > 0) out.set_salt(key.salt.data, key.salt.size);
+  return out;
+}
+
+// Copies that the history names are kept for it, as the old keys are.
+absl::Status KeepForHistory(enroll::AdminServers& servers, absl::Span<const mpc_renamed_key> keys,
+                            const char* new_name) {
+  std::vector<v1::NamedKey> kept;
+  for (const mpc_renamed_key& key : keys) {
+    if (!key.for_history || key.unknown) continue;
+    v1::NamedKey& named = kept.emplace_back();
+    named.set_handle(BytesOf(key.to));
+    named.set_principal(new_name);
+    named.set_for_history(true);
+  }
+  if (kept.empty()) return absl::OkStatus();
+  return ReasonOf(servers.OnAll([&](int, enroll::AdminClient& server) {
+    return server.DeleteKeys(kept, enroll::Deletion::kRetire, kDeleteTimeout);
+  }));
+}
+
+absl::Status RenameOnce(const mpc_options& options, const char* old_name, const char* new_name,
+                        absl::Span<mpc_renamed_key> keys) {
+  ASSIGN_OR_RETURN(enroll::AdminServers servers, Connect(options));
+  enroll::KeyTransaction transaction(&servers);
+  std::vector<v1::RenamedKey> list;
+  for (const mpc_renamed_key& key : keys) list.push_back(RenamedOf(key, old_name));
+  RETURN_IF_ERROR(transaction.AddRenamed(list, new_name));
+  RETURN_IF_ERROR(transaction.Stage());
+  for (mpc_renamed_key& key : keys) key.unknown = transaction.unknown().contains(BytesOf(key.to));
+  RETURN_IF_ERROR(transaction.Commit());
+  const absl::Status kept = KeepForHistory(servers, keys, new_name);
+  return kept.ok() ? kept : transaction.RollbackAfter(kept);
+}
+
+// The three must copy in one share epoch; they leave it together, once a day.
+absl::Status RenameKeys(const mpc_options& options, const char* old_name, const char* new_name,
+                        absl::Span<mpc_renamed_key> keys) {
+  absl::Status done;
+  for (int attempt = 0; attempt < kRenameAttempts; ++attempt) {
+    if (attempt > 0) absl::SleepFor(absl::Milliseconds(500));
+    done = RenameOnce(options, old_name, new_name, keys);
+    if (!absl::IsAborted(done)) break;
+  }
+  return done;
+}
+
 int Report(const absl::Status& status, char** error) {
   *error = status.ok() ? nullptr : DuplicateText(status.message());
   return status.ok() ? 0 : -1;
@@ -270,6 +329,12 @@ int mpc_admin_delete_keys(const mpc_options* options, const char* principal,
                           char** error) noexcept {
   return mpckdc::client::Report(
       mpckdc::client::DeleteKeys(*options, principal, handles, count, kept, kept_count), error);
+}
+
+int mpc_admin_rename_keys(const mpc_options* options, const char* old_name, const char* new_name,
+                          mpc_renamed_key* keys, size_t count, char** error) noexcept {
+  return mpckdc::client::Report(
+      mpckdc::client::RenameKeys(*options, old_name, new_name, {keys, count}), error);
 }
 
 int mpc_admin_compare_keys(const mpc_options* options, const mpc_new_key* keys, size_t count,

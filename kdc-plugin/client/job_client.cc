@@ -86,6 +86,10 @@ WireJob::WireJob(const mpc_job& job, uint32_t deadline_ms) {
   wire_.set_grant(job.grant);
   wire_.set_source(job.source);
   wire_.set_source_proved(job.source_proved != 0);
+  if (job.pa_pk_as_req.size > 0) {
+    wire_.mutable_certificate()->set_pa_pk_as_req(Copy(job.pa_pk_as_req));
+    wire_.mutable_certificate()->set_request_body(Copy(job.request_body));
+  }
   if (job.open != nullptr) {
     v1::Open* open = wire_.add_opens();
     open->set_handle(CopyHandle(job.open->handle));
@@ -138,6 +142,7 @@ JobClient::JobClient(const mpc_options& options, TripleNumber which, TripleObser
       observer_(observer),
       timeout_(absl::Milliseconds(options.timeout_ms)),
       log_(options.log),
+      log_prefix_(LogPrefix(options)),
       next_id_(static_cast<uint64_t>(which.number) + static_cast<uint64_t>(which.count)),
       shortest_(timeout_) {}
 
@@ -507,7 +512,7 @@ void JobClient::RunTimer() {
 }
 
 void JobClient::Log(int priority, const std::string& text) {
-  if (log_ != nullptr) log_(priority, text.c_str());
+  if (log_ != nullptr) log_(priority, absl::StrCat(log_prefix_, text).c_str());
 }
 
 // Each is counted; the same words come once a minute.

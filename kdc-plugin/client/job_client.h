@@ -127,6 +127,7 @@ class JobClient : public StreamOwner {
   TripleObserver* const observer_;
   const absl::Duration timeout_;
   const mpc_log_function log_;
+  const std::string log_prefix_;
   std::array<std::unique_ptr<ServerStream>, MPC_SERVERS> streams_;
 
   absl::Mutex submit_mu_;  // ids reach the streams in increasing order; taken before mu_

@@ -33,6 +33,7 @@ extern "C" {
 /* The servers make a checksum of an AS-REQ of so many bytes, under a key of GCM or of 17 to 20. */
 #define MPC_MAX_REQUEST_BYTES 65536
 #define MPC_MAX_CTS_REQUEST_BYTES 4096
+#define MPC_MAX_PROOF_BYTES 32768 /* of either part of a proof by certificate */
 #define MPC_MAX_MAC_BYTES 28     /* a checksum of the GCM enctypes: nonce and tag */
 
 typedef struct mpc_bytes {
@@ -59,6 +60,7 @@ typedef struct mpc_options {
     /* The job client's: */
     uint32_t timeout_ms;              /* for a job, from submission to the last answer */
     mpc_log_function log;             /* may be NULL */
+    int names_realm; /* its lines begin with the realm: the process serves several */
 } mpc_options;
 
 /* Frees a text that a function of this header returned. */
@@ -158,6 +160,9 @@ typedef struct mpc_job {
     const mpc_verify_mac *verify_mac;
     uint64_t source;   /* where the request came from, hashed; 0 if that is not known */
     int source_proved; /* it did not come in a mere datagram */
+    /* Of MPC_LOGIN that seals a ticket for who was proved by a certificate (RFC 4556): the value of
+     * PA-PK-AS-REQ, and the KDC-REQ-BODY. The servers verify it if they want it for this client. */
+    mpc_bytes pa_pk_as_req, request_body;
 } mpc_job;
 
 #define MPC_MAX_SEALS 2
@@ -235,7 +240,9 @@ enum mpc_gate {
     MPC_GATE_AS_BEFORE = 0, /* that of the principal's present keys; timestamp if there are none */
     MPC_GATE_TIMESTAMP = 1,
     MPC_GATE_KDC_TRUSTED = 2,
-    MPC_GATE_NONE = 3
+    MPC_GATE_NONE = 3,
+    MPC_GATE_PKINIT = 4,
+    MPC_GATE_TIMESTAMP_OR_PKINIT = 5
 };
 
 typedef struct mpc_new_key {
@@ -277,6 +284,23 @@ int mpc_admin_delete_keys(const mpc_options *options, const char *principal,
 int mpc_admin_compare_keys(const mpc_options *options, const mpc_new_key *keys, size_t count,
                            const uint8_t (*old)[MPC_HANDLE_BYTES], size_t old_count, uint8_t *equal,
                            char **error) MPC_NOEXCEPT;
+
+/* A key that becomes another principal's, under another handle. */
+typedef struct mpc_renamed_key {
+    uint8_t from[MPC_HANDLE_BYTES];
+    uint8_t to[MPC_HANDLE_BYTES]; /* fresh */
+    int32_t salt_type;
+    mpc_bytes salt;
+    int for_history; /* `to` is kept for the password history and does nothing else */
+    int unknown;     /* out, with for_history: the servers have `from` no more, and not `to` */
+} mpc_renamed_key;
+
+/*
+ * Gives the three servers copies of keys of `old_name` as keys of `new_name`: of all, or of none.
+ * The old ones stay. Returns as above; the text says whether the servers refuse such a name.
+ */
+int mpc_admin_rename_keys(const mpc_options *options, const char *old_name, const char *new_name,
+                          mpc_renamed_key *keys, size_t count, char **error) MPC_NOEXCEPT;
 
 #ifdef __cplusplus
 }

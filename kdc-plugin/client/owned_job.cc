@@ -20,6 +20,8 @@ mpc_bytes OwnedJob::Keep(mpc_bytes bytes, std::string& copy) {
 
 OwnedJob::OwnedJob(const mpc_job& job) : job_(job) {
   job_.client = Keep(job.client, client_);
+  job_.pa_pk_as_req = Keep(job.pa_pk_as_req, pa_pk_as_req_);
+  job_.request_body = Keep(job.request_body, request_body_);
   if (job.open != nullptr) {
     open_ = *job.open;
     open_.handle = Keep(open_.handle, open_handle_);

@@ -35,6 +35,7 @@ class OwnedJob {
   std::array<SecretBytes, MPC_MAX_SEALS> plaintexts_;
   std::string make_handle_, make_data_;
   std::string verify_handle_, verify_data_, checksum_;
+  std::string pa_pk_as_req_, request_body_;
 };
 
 }  // namespace mpckdc::client

@@ -14,6 +14,10 @@ inline std::string Text(const char* text) { return text == nullptr ? "" : text; 
 inline std::string Copy(mpc_bytes bytes) {
   return bytes.size == 0 ? "" : std::string(reinterpret_cast<const char*>(bytes.data), bytes.size);
 }
+// What the lines for the log begin with.
+inline std::string LogPrefix(const mpc_options& options) {
+  return options.names_realm != 0 ? Text(options.realm) + ": " : "";
+}
 
 // For mpc_text_free().
 char* DuplicateText(absl::string_view text);

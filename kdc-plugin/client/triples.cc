@@ -38,7 +38,9 @@ struct Triples::Attempt {
 };
 
 Triples::Triples(const mpc_options& options)
-    : timeout_(absl::Milliseconds(options.timeout_ms)), log_(options.log) {}
+    : timeout_(absl::Milliseconds(options.timeout_ms)),
+      log_(options.log),
+      log_prefix_(LogPrefix(options)) {}
 
 absl::StatusOr<std::unique_ptr<Triples>> Triples::Start(const mpc_options& options) {
   const int count = std::max(1, static_cast<int>(options.triples));
@@ -80,7 +82,7 @@ Triples::~Triples() {
 }
 
 void Triples::Log(int priority, const std::string& text) const {
-  if (log_ != nullptr && !text.empty()) log_(priority, text.c_str());
+  if (log_ != nullptr && !text.empty()) log_(priority, absl::StrCat(log_prefix_, text).c_str());
 }
 
 // ---- Where to ----

@@ -141,6 +141,7 @@ class Triples : public TripleObserver {
 
   const absl::Duration timeout_;
   const mpc_log_function log_;
+  const std::string log_prefix_;
   std::vector<std::string> names_;  // of the triples
   std::vector<std::unique_ptr<JobClient>> clients_;
 

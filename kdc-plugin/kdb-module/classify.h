@@ -12,8 +12,8 @@ typedef enum placement {
     PLACE_LOCAL,     /* stored as krb5 stores keys */
     PLACE_PROTECTED, /* split among the servers */
     PLACE_DRAWN,     /* the realm's krbtgt: drawn by the servers, never anywhere else */
-    PLACE_BY_ENCTYPE /* a cross-realm krbtgt: protected if all its new keys are of GCM enctypes,
-                      * local otherwise (the other realm may know none of them) */
+    PLACE_BY_ENCTYPE /* a cross-realm krbtgt: protected if the servers hold keys of all its new types,
+                      * local otherwise (the other realm may know none of those) */
 } placement;
 
 placement classify(const module_config *config, krb5_const_principal principal);

@@ -199,8 +199,9 @@ static char *read_wrapped(struct reader *r, const char *name)
 {
     char *wrapped = read_string(r, name, "db2");
 
-    if (wrapped != NULL && strcmp(wrapped, "db2") != 0 && strcmp(wrapped, "klmdb") != 0)
-        fail(r, name, "must be db2 or klmdb");
+    if (wrapped != NULL && strcmp(wrapped, "db2") != 0 && strcmp(wrapped, "klmdb") != 0 &&
+        strcmp(wrapped, "kldap") != 0)
+        fail(r, name, "must be db2, klmdb or kldap");
     return wrapped;
 }
 

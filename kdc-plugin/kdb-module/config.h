@@ -9,7 +9,7 @@
 
 typedef struct module_config {
     char *realm;
-    char *wrapped; /* "db2" or "klmdb" */
+    char *wrapped; /* "db2", "klmdb" or "kldap" */
     char *servers[MPC_MAX_TRIPLES * MPC_SERVERS];
     size_t triples;
     char *ca_file;

@@ -7,10 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kdc-plugin/kdb-module/directory.h"
 #include "kdc-plugin/kdb-module/guard.h"
 #include "kdc-plugin/kdb-module/handles.h"
 #include "kdc-plugin/kdb-module/login_key.h"
 #include "kdc-plugin/kdb-module/new_keys.h"
+#include "kdc-plugin/kdb-module/renaming.h"
+#include "kdc-plugin/kdb-module/server_keys.h"
 #include "kdc-plugin/kdb-module/state.h"
 #include "kdc-plugin/kdb-module/wrapped.h"
 #include "kdc-plugin/provider/provider.h"
@@ -37,6 +40,13 @@ krb5_error_code entries_get(krb5_context context, krb5_const_principal search_fo
     krb5_error_code ret;
 
     ret = wrapped()->get_principal(context, search_for, flags, entry);
+    if (state != NULL && state->is_kdc)
+        ret = directory_for_kdc(context, ret);
+    if (ret == 0 && state != NULL && renaming_hides(context, *entry)) {
+        krb5_db_free_principal(context, *entry);
+        *entry = NULL;
+        ret = KRB5_KDB_NOENTRY;
+    }
     if (state != NULL)
         state_entry_read(state, ret == 0 ? (*entry)->princ : search_for, ret == 0 ? *entry : NULL);
     if (ret == 0 && state != NULL && state->is_kdc && (flags & KRB5_KDB_FLAG_CLIENT))
@@ -74,87 +84,73 @@ krb5_error_code entries_iterate(krb5_context context, char *match,
     return ret;
 }
 
-/* ---- keys on the servers ---- */
-
-/* Best effort: a key that stays behind on a server is referred to by nobody. Those of `kept` (may be
- * NULL) are retired too, but stay for the password history. */
-static void delete_on_servers(module_state *state, krb5_const_principal principal,
-                              const handle_list *list, const handle_list *kept)
-{
-    static const handle_list none = {NULL, 0};
-    size_t count;
-
-    mpc_options options;
-    char *error = NULL, *name = NULL;
-
-    kept = kept == NULL ? &none : kept;
-    count = list->count + kept->count;
-    if (count == 0)
-        return;
-    if (config_admin_options(state->context, state->config, &options) != 0) {
-        krb5_clear_error_message(state->context);
-        com_err("mpc", 0, "%lu old keys stay on the MPC servers: mpc_admin_certificate is not set; "
-                "mpc-admin doctor collects them", (unsigned long)count);
-        return;
-    }
-    if (krb5_unparse_name(state->context, principal, &name) != 0)
-        return;
-    if (mpc_admin_delete_keys(&options, name, list->handles, list->count, kept->handles,
-                              kept->count, &error) != 0)
-        com_err("mpc", 0, "%lu old keys may stay on the MPC servers (mpc-admin doctor collects "
-                "them): %s", (unsigned long)count, error == NULL ? "" : error);
-    mpc_text_free(error);
-    krb5_free_unparsed_name(state->context, name);
-}
-
 /* ---- put ---- */
 
-/* After a put that failed: the entry's new keys, which are on the servers already, go again. */
-static void take_back(module_state *state, const krb5_db_entry *entry)
+/* The entry's new keys, which are on the servers already. Without memory there are none, and what
+ * would be taken back stays. */
+static void collect_fresh(module_state *state, const krb5_db_entry *entry, handle_list *list)
 {
-    handle_list list = {NULL, 0};
     size_t i, fresh = 0;
 
-    if (handle_list_of(entry, NULL, &list) != 0)
+    if (handle_list_of(entry, NULL, list) != 0)
         return;
-    for (i = 0; i < list.count; i++)
-        if (staging_find(state->staged, list.handles[i]) != NULL)
-            memmove(list.handles[fresh++], list.handles[i], MPC_HANDLE_BYTES);
-    list.count = fresh;
-    delete_on_servers(state, entry->princ, &list, NULL);
-    handle_list_free(&list);
+    for (i = 0; i < list->count; i++)
+        if (staging_find(state->staged, list->handles[i]) != NULL)
+            memmove(list->handles[fresh++], list->handles[i], MPC_HANDLE_BYTES);
+    list->count = fresh;
+}
+
+/*
+ * Writes an entry whose keys change. If that fails those of them that are on the servers already
+ * (`fresh`) go again; but not if the database may have stored the entry all the same, since then
+ * they are somebody's password.
+ */
+static krb5_error_code put_or_take_back(module_state *state, krb5_db_entry *entry, char **db_args,
+                                        const handle_list *fresh)
+{
+    krb5_error_code ret = wrapped()->put_principal(state->context, entry, db_args);
+
+    if (ret == 0)
+        return 0;
+    switch (directory_put_outcome(state, entry, ret)) {
+    case PUT_STORED:
+        return 0;
+    case PUT_UNCLEAR:
+        return directory_unclear(state, entry->princ, ret);
+    default:
+        server_keys_delete(state, entry->princ, fresh, NULL);
+        return ret;
+    }
 }
 
 static krb5_error_code put_protected(module_state *state, krb5_db_entry *entry, placement place,
                                      char **db_args)
 {
+    handle_list fresh = {NULL, 0};
     krb5_error_code ret = new_keys_protect(state, entry, place);
 
     if (ret)
         return ret;
     /* The servers will ask for it: their gate is "timestamp" unless an administrator says
      * otherwise. */
-    if ((entry->mask & KADM5_PRINCIPAL) && key_class_of(entry->princ) == MPC_CLASS_USER)
+    if ((entry->mask & KADM5_PRINCIPAL) && key_class_of(entry->princ) == MPC_CLASS_USER) {
         entry->attributes |= KRB5_KDB_REQUIRES_PRE_AUTH;
-    ret = wrapped()->put_principal(state->context, entry, db_args);
-    if (ret)
-        take_back(state, entry);
+        entry->mask |= KADM5_ATTRIBUTES;
+    }
+    collect_fresh(state, entry, &fresh);
+    ret = put_or_take_back(state, entry, db_args, &fresh);
+    handle_list_free(&fresh);
     return ret;
 }
 
-/* Puts an entry whose keys are local, under `principal`. */
-static krb5_error_code put_local(module_state *state, krb5_const_principal principal,
-                                 krb5_db_entry *entry, char **db_args)
+/* Puts an entry whose keys are local. */
+static krb5_error_code put_local(module_state *state, krb5_db_entry *entry, char **db_args)
 {
     uint8_t login[1][MPC_HANDLE_BYTES];
     handle_list list = {login, 0};
-    krb5_error_code ret;
 
-    list.count = login_key_provide(state, principal, entry, login[0]) ? 1 : 0;
-    ret = wrapped()->put_principal(state->context, entry, db_args);
-    if (ret)
-        delete_on_servers(state, principal, &list, NULL);
-    return ret;
+    list.count = login_key_provide(state, entry->princ, entry, login[0]) ? 1 : 0;
+    return put_or_take_back(state, entry, db_args, &list);
 }
 
 static krb5_error_code put_new_keys(module_state *state, krb5_db_entry *entry, char **db_args)
@@ -164,7 +160,7 @@ static krb5_error_code put_new_keys(module_state *state, krb5_db_entry *entry, c
     if (place != PLACE_LOCAL)
         return put_protected(state, entry, place, db_args);
     new_keys_restore_stock(state, entry);
-    return put_local(state, entry->princ, entry, db_args);
+    return put_local(state, entry, db_args);
 }
 
 /* The entry as it is stored; NULL and no error if it is new, or loaded: then nobody asks. */
@@ -222,20 +218,28 @@ static krb5_error_code collect_dropped(const krb5_db_entry *entry, const krb5_db
 static krb5_error_code put_guarded(module_state *state, krb5_db_entry *entry,
                                    krb5_db_entry *stored, char **db_args)
 {
+    static const handle_list none_fresh = {NULL, 0};
     handle_list dropped = {NULL, 0}, kept = {NULL, 0};
+    const int hidden = stored != NULL && renaming_hides(state->context, stored);
     krb5_error_code ret = guard_put(state, entry, stored);
 
     if (ret == 0)
+        ret = renaming_guard(state, entry, stored);
+    if (ret == 0)
         ret = history_check_put(state, entry);
-    if (ret == 0 && stored != NULL && replaces_keys(entry))
+    if (ret == 0 && hidden)
+        ret = renaming_settle(state, stored);
+    if (ret == 0 && stored != NULL && (hidden || replaces_keys(entry)))
         ret = collect_dropped(entry, stored, &dropped, &kept);
     entry->mask &= ~(krb5_ui_4)MPC_MASK_SET_HANDLES;
     if (ret == 0 && new_keys_any(state, entry))
         ret = put_new_keys(state, entry, db_args);
+    else if (ret == 0 && (entry->mask & KADM5_KEY_DATA))
+        ret = put_or_take_back(state, entry, db_args, &none_fresh);
     else if (ret == 0)
         ret = wrapped()->put_principal(state->context, entry, db_args);
     if (ret == 0)
-        delete_on_servers(state, entry->princ, &dropped, &kept);
+        server_keys_delete(state, entry->princ, &dropped, &kept);
     handle_list_free(&dropped);
     handle_list_free(&kept);
     return ret;
@@ -249,6 +253,8 @@ krb5_error_code entries_put(krb5_context context, krb5_db_entry *entry, char **d
 
     if (state == NULL)
         return KRB5_KDB_DBNOTINITED;
+    if (state->is_replica)
+        return wrapped()->put_principal(context, entry, db_args);
     ret = get_stored(context, entry, &stored);
     if (ret == 0)
         ret = put_guarded(state, entry, stored, db_args);
@@ -261,40 +267,138 @@ krb5_error_code entries_put(krb5_context context, krb5_db_entry *entry, char **d
 
 /* ---- delete, rename ---- */
 
-krb5_error_code entries_delete(krb5_context context, krb5_const_principal principal)
+/* All keys that the servers hold for an entry, and in *name the name that they know it by:
+ * `principal` may be an alias. NULL: nothing is to be deleted there. What a renaming left of it is
+ * settled before; an error is that of this. */
+static krb5_error_code collect_all(module_state *state, krb5_const_principal principal,
+                                   handle_list *list, krb5_principal *name)
 {
-    module_state *state = state_of(context);
-    handle_list list = {NULL, 0}, past = {NULL, 0};
+    handle_list past = {NULL, 0};
     krb5_db_entry *old = NULL;
     krb5_error_code ret;
     size_t i;
 
-    if (state == NULL)
-        return KRB5_KDB_DBNOTINITED;
-    if (wrapped()->get_principal(context, principal, 0, &old) == 0) {
-        if (handle_list_of(old, NULL, &list) == 0 &&
-            login_handle_of(context, old, list.handles[list.count]))
-            list.count++; /* handle_list_of leaves room for one more */
+    *name = NULL;
+    if (wrapped()->get_principal(state->context, principal, 0, &old) != 0)
+        return 0;
+    ret = renaming_settle(state, old);
+    if (ret == 0 && !directory_keeps_keys(state, old) &&
+        krb5_copy_principal(state->context, old->princ, name) == 0) {
+        if (handle_list_of(old, NULL, list) == 0 &&
+            login_handle_of(state->context, old, list->handles[list->count]))
+            list->count++; /* handle_list_of leaves room for one more */
         (void)history_list_of(old, &past);
         for (i = 0; i < past.count; i++)
-            if (!handle_list_has(&list, past.handles[i]))
-                (void)handle_list_add(&list, past.handles[i]);
-        krb5_db_free_principal(context, old);
+            if (!handle_list_has(list, past.handles[i]))
+                (void)handle_list_add(list, past.handles[i]);
+        handle_list_free(&past);
     }
-    ret = wrapped()->delete_principal(context, principal);
-    if (ret == 0)
-        delete_on_servers(state, principal, &list, NULL);
-    handle_list_free(&list);
-    handle_list_free(&past);
+    krb5_db_free_principal(state->context, old);
     return ret;
 }
 
-static krb5_error_code refuse_rename(krb5_context context)
+krb5_error_code entries_delete(krb5_context context, krb5_const_principal principal)
 {
-    krb5_set_error_message(context, KRB5_PLUGIN_OP_NOTSUPP,
-                           "the MPC servers bind a key to its principal's name, so a protected "
-                           "principal cannot be renamed: create the new one, enrol it and delete "
-                           "the old one");
+    module_state *state = state_of(context);
+    handle_list list = {NULL, 0};
+    krb5_principal name = NULL;
+    krb5_error_code ret;
+
+    if (state == NULL)
+        return KRB5_KDB_DBNOTINITED;
+    if (state->is_replica)
+        return wrapped()->delete_principal(context, principal);
+    ret = collect_all(state, principal, &list, &name);
+    if (ret == 0)
+        ret = wrapped()->delete_principal(context, principal);
+    if (ret && directory_deleted(state, principal, ret))
+        ret = 0;
+    if (ret == 0 && name != NULL)
+        server_keys_delete(state, name, &list, NULL);
+    handle_list_free(&list);
+    krb5_free_principal(context, name);
+    return ret;
+}
+
+/* By writing the entry under the new name and deleting it under the old one. */
+static krb5_error_code rename_by_copy(module_state *state, krb5_db_entry *entry,
+                                      krb5_const_principal target)
+{
+    krb5_principal old_name = entry->princ;
+    krb5_error_code ret = krb5_dbe_specialize_salt(state->context, entry); /* not by the new name */
+
+    if (ret)
+        return ret;
+    login_key_forget(state->context, entry); /* bound to the old name, deleted with it */
+    entry->princ = (krb5_principal)target;
+    ret = put_local(state, entry, NULL);
+    entry->princ = old_name;
+    /* (libkdb5 logs both halves for replicas.) */
+    return ret ? ret : entries_delete(state->context, old_name);
+}
+
+/* Gives an entry that the wrapped module has renamed a login key of its new name. */
+static krb5_error_code renew_login_key(module_state *state, krb5_const_principal target)
+{
+    krb5_db_entry *entry;
+    krb5_error_code ret = wrapped()->get_principal(state->context, target, 0, &entry);
+
+    if (ret)
+        return ret;
+    entry->mask = KADM5_TL_DATA;
+    ret = put_local(state, entry, NULL);
+    krb5_db_free_principal(state->context, entry);
+    return ret;
+}
+
+/* kldap renames the object; a copy would be written to that of the old name. The login key goes
+ * first: whatever fails, no entry names a key of another principal. */
+static krb5_error_code rename_in_place(module_state *state, krb5_db_entry *entry,
+                                       krb5_const_principal source, krb5_const_principal target)
+{
+    uint8_t login[1][MPC_HANDLE_BYTES];
+    handle_list list = {login, 0};
+    krb5_error_code ret = 0;
+
+    if (login_handle_of(state->context, entry, login[0])) {
+        list.count = 1;
+        login_key_forget(state->context, entry);
+        entry->mask = KADM5_TL_DATA;
+        ret = wrapped()->put_principal(state->context, entry, NULL);
+        if (ret == 0)
+            server_keys_delete(state, source, &list, NULL);
+    }
+    if (ret == 0)
+        ret = wrapped()->rename_principal(state->context, source, target);
+    return ret || list.count == 0 ? ret : renew_login_key(state, target);
+}
+
+/* A principal whose keys are in the database, or that has none. */
+static krb5_error_code rename_local(module_state *state, krb5_db_entry *entry,
+                                    krb5_const_principal source, krb5_const_principal target)
+{
+    if (entry->n_key_data > 0 && classify(state->config, target) != PLACE_LOCAL) {
+        krb5_set_error_message(state->context, KADM5_PROTECT_PRINCIPAL,
+                               "its keys are in the database, and those of the new name would be "
+                               "on the MPC servers: create the new principal and delete the old "
+                               "one");
+        return KADM5_PROTECT_PRINCIPAL;
+    }
+    if (wrapped()->rename_principal != NULL)
+        return rename_in_place(state, entry, source, target);
+    return rename_by_copy(state, entry, target);
+}
+
+/* kldap keeps what is not a key (group memberships, say) in the object, which has one name: two
+ * entries side by side, as renaming.h has them, it cannot have. */
+static krb5_error_code rename_keys(module_state *state, krb5_db_entry *entry,
+                                   krb5_const_principal target)
+{
+    if (wrapped()->rename_principal == NULL)
+        return rename_protected(state, entry, target);
+    krb5_set_error_message(state->context, KRB5_PLUGIN_OP_NOTSUPP,
+                           "in an LDAP directory a principal with keys on the MPC servers cannot be "
+                           "renamed: create the new one, enrol it and delete the old one");
     return KRB5_PLUGIN_OP_NOTSUPP;
 }
 
@@ -303,25 +407,20 @@ krb5_error_code entries_rename(krb5_context context, krb5_const_principal source
 {
     module_state *state = state_of(context);
     krb5_db_entry *entry = NULL;
-    krb5_principal old_name;
+    handle_list handles = {NULL, 0};
     krb5_error_code ret;
 
     if (state == NULL)
         return KRB5_KDB_DBNOTINITED;
     ret = krb5_db_get_principal(context, source, 0, &entry);
-    if (ret)
-        return ret;
-    if (entry_has_handle(entry, NULL) || classify(state->config, target) != PLACE_LOCAL)
-        ret = refuse_rename(context);
     if (ret == 0)
-        ret = krb5_dbe_specialize_salt(context, entry); /* salts must not follow the name */
-    if (ret == 0) {
-        login_key_forget(context, entry); /* bound to the old name, deleted with it */
-        old_name = entry->princ;
-        entry->princ = (krb5_principal)target;
-        ret = put_local(state, target, entry, NULL);
-        entry->princ = old_name;
-    }
+        ret = renaming_settle(state, entry);
+    if (ret == 0)
+        ret = handles_of_all(entry, &handles);
+    if (ret == 0)
+        ret = handles.count > 0 ? rename_keys(state, entry, target)
+                                : rename_local(state, entry, source, target);
+    handle_list_free(&handles);
     krb5_db_free_principal(context, entry);
-    return ret ? ret : krb5_db_delete_principal(context, (krb5_principal)source);
+    return ret;
 }

@@ -6,6 +6,12 @@
 
 #include <kdb.h>
 
+/*
+ * kpropd (KRB5_KDB_OPEN_REPLICA) stores and deletes what the primary's module has let pass and settled
+ * with the servers, and logged as it is stored. There, put and delete are the wrapped module's: a
+ * replica has nothing to say about keys, and no administrator's certificate.
+ */
+
 krb5_error_code entries_get(krb5_context context, krb5_const_principal search_for,
                             unsigned int flags, krb5_db_entry **entry);
 
@@ -24,7 +30,8 @@ krb5_error_code entries_put(krb5_context context, krb5_db_entry *entry, char **d
 /* Deletes an entry, then its keys on the servers; what an outage leaves, mpc-admin doctor finds. */
 krb5_error_code entries_delete(krb5_context context, krb5_const_principal principal);
 
-/* Only principals with local keys: the servers bind a key to its principal's name. */
+/* One with keys on the servers: see rename.c. Keys stay where they are, on the servers or in the
+ * database: a name that would have them elsewhere is refused. */
 krb5_error_code entries_rename(krb5_context context, krb5_const_principal source,
                                krb5_const_principal target);
 

@@ -53,6 +53,10 @@ void handle_list_free(handle_list *list);
 #define LOGIN_KEY_KVNO 1
 #define LOGIN_KEY_ENCTYPE (-24001)
 
+/* Of an entry that is being renamed (renaming.h): "WORD NAME", a random word and the other name. */
+#define RENAMED_FROM_ATTRIBUTE "mpc_renamed_from"
+#define RENAMED_TO_ATTRIBUTE "mpc_renamed_to"
+
 /* Copies the handle of the login key; false if the entry has none. */
 int login_handle_of(krb5_context context, krb5_db_entry *entry,
                     uint8_t handle[KRB5_REMOTE_KEY_HANDLE_LENGTH]);

@@ -38,6 +38,13 @@ krb5_error_code history_walk(const krb5_db_entry *entry, history_visit visit, vo
 /* The handles in the history, each once; handle_list_free() in any case. */
 krb5_error_code history_list_of(const krb5_db_entry *entry, handle_list *list);
 
+/* The handles of the entry's keys and of its history, each once; handle_list_free() in any case. */
+krb5_error_code handles_of_all(const krb5_db_entry *entry, handle_list *list);
+
+/* Puts what `replacement` returns, if it returns something, in the place of each handle. */
+typedef const uint8_t *(*history_replacement)(void *arg, const uint8_t *handle);
+krb5_error_code history_replace(krb5_db_entry *entry, history_replacement replacement, void *arg);
+
 /* Of the change of a password under way. */
 typedef struct history_check {
     int begun;

@@ -124,3 +124,37 @@ krb5_error_code history_list_of(const krb5_db_entry *entry, handle_list *list)
     ret = history_walk(entry, collect, &c);
     return c.no_memory ? ENOMEM : ret;
 }
+
+krb5_error_code handles_of_all(const krb5_db_entry *entry, handle_list *list)
+{
+    collecting c = {list, 0};
+    krb5_error_code ret = handle_list_of(entry, NULL, list);
+
+    if (ret == 0)
+        ret = history_walk(entry, collect, &c);
+    return c.no_memory ? ENOMEM : ret;
+}
+
+typedef struct replacing {
+    history_replacement replacement;
+    void *arg;
+} replacing;
+
+/* The handle lies in the entry's own memory. */
+static void replace(void *arg, uint32_t kvno, int32_t enctype, const uint8_t *handle)
+{
+    const replacing *r = arg;
+    const uint8_t *other = r->replacement(r->arg, handle);
+
+    (void)kvno;
+    (void)enctype;
+    if (other != NULL)
+        memcpy((uint8_t *)handle, other, KRB5_REMOTE_KEY_HANDLE_LENGTH);
+}
+
+krb5_error_code history_replace(krb5_db_entry *entry, history_replacement replacement, void *arg)
+{
+    replacing r = {replacement, arg};
+
+    return history_walk(entry, replace, &r);
+}

@@ -82,6 +82,15 @@ static krb5_error_code store_reference(krb5_context context, const krb5_keyblock
     return handle_put(key_data, (const uint8_t *)handle.data);
 }
 
+/* kdb5_ldap_util create: it encrypts keys by this module and writes them past it. */
+static krb5_error_code refuse_without_database(krb5_context context)
+{
+    krb5_set_error_message(context, KRB5_KDB_DBNOTINITED,
+                           "this program would store the realm's keys themselves; the MPC servers "
+                           "draw them if the realm is made by kdb5_util create (deploy/ldap.md)");
+    return KRB5_KDB_DBNOTINITED;
+}
+
 krb5_error_code keys_encrypt(krb5_context context, const krb5_keyblock *mkey,
                              const krb5_keyblock *key, const krb5_keysalt *salt, int kvno,
                              krb5_key_data *key_data)
@@ -89,7 +98,9 @@ krb5_error_code keys_encrypt(krb5_context context, const krb5_keyblock *mkey,
     module_state *state = state_of(context);
     krb5_error_code ret;
 
-    if (state == NULL || state->is_kdc)
+    if (state == NULL)
+        return refuse_without_database(context);
+    if (state->is_kdc)
         return KRB5_KDB_DBNOTINITED;
     if (krb5_c_is_remote_key(key)) {
         ret = guard_reference(state, key);
@@ -146,7 +157,7 @@ static int will_be_local(const module_state *state, const staged_key *entry)
     case PLACE_LOCAL:
         return 1;
     case PLACE_BY_ENCTYPE:
-        return !gcm_enctype(entry->enctype);
+        return !mpc_admin_holds_enctype(entry->enctype);
     default:
         return 0;
     }
@@ -212,7 +223,7 @@ krb5_error_code keys_decrypt(krb5_context context, const krb5_keyblock *mkey,
     module_state *state = state_of(context);
     krb5_error_code ret;
 
-    source_use_master_key(mkey);
+    source_use_master_key(context, mkey);
     if (handle_in(key_data) == NULL)
         return krb5_dbe_def_decrypt_key_data(context, mkey, key_data, key, salt);
     ret = state == NULL || state->is_kdc ? give_reference(context, key_data, key)

@@ -8,12 +8,22 @@
 
 enum { HEX_SIZE = 2 * MPC_HANDLE_BYTES + 1 };
 
+/* WELLKNOWN/ANONYMOUS (RFC 8062): who logs in by it has shown nothing, and his tickets say so. */
+static int is_anonymous(krb5_const_principal p)
+{
+    return p->length == 2 && component_is(p, 0, "WELLKNOWN") && component_is(p, 1, "ANONYMOUS");
+}
+
 /* Whether a principal with local keys may have use for one. */
-static int wanted(krb5_const_principal principal)
+static int wanted(const module_config *config, krb5_const_principal principal)
 {
     static const char *const without[] = {"K", "kadmin", "krbtgt", "kiprop", "WELLKNOWN", NULL};
     int i;
 
+    if (is_anonymous(principal))
+        return 1;
+    if (!config->service_logins)
+        return 0;
     for (i = 0; without[i] != NULL; i++)
         if (principal->length >= 2 && component_is(principal, 0, without[i]))
             return 0;
@@ -55,7 +65,7 @@ int login_key_provide(module_state *state, krb5_const_principal principal, krb5_
     char *error = NULL, *name = NULL;
     krb5_error_code ret;
 
-    if (!state->config->service_logins || !wanted(principal) ||
+    if (!wanted(state->config, principal) ||
         login_handle_of(state->context, entry, fresh))
         return 0;
     if (config_admin_options(state->context, state->config, &options) != 0) {

@@ -5,6 +5,9 @@
  * says who the client is, and its gate (kdc-trusted) says that the KDC, which has the service's
  * keys anyway, verifies the pre-authentication. The handle is a string attribute of the entry
  * (handles.h).
+ *
+ * WELLKNOWN/ANONYMOUS, if the realm has it, gets one whatever mpc_service_logins says: anonymous
+ * clients log in by it, as FAST armor wants it, and nobody else can.
  */
 #ifndef KDC_PLUGIN_KDB_MODULE_LOGIN_KEY_H_
 #define KDC_PLUGIN_KDB_MODULE_LOGIN_KEY_H_

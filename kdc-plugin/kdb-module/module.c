@@ -6,7 +6,6 @@
  */
 #include <com_err.h>
 #include <errno.h>
-#include <profile.h>
 #include <stdio.h>
 #include <syslog.h>
 
@@ -42,6 +41,8 @@ static krb5_error_code use_provider(krb5_context context, const module_state *st
     const module_config *config = state->config;
     mpc_options options;
 
+    if (state->is_replica)
+        return 0; /* kpropd uses no key */
     if (config->certificate_file == NULL || config->key_file == NULL) {
         if (!state->is_kdc)
             return 0; /* kadmin.local and kdb5_util need no key's use */
@@ -51,7 +52,8 @@ static krb5_error_code use_provider(krb5_context context, const module_state *st
     }
     config_client_options(config, &options);
     options.log = state->is_kdc ? log_all : log_problems;
-    return provider_register(context, &options);
+    return provider_register(context, &options,
+                             state->is_kdc ? CONTEXTS_OF_DATABASES : CONTEXTS_ANY);
 }
 
 /* krb5kdc's com_err goes to its log; in kadmin.local it would make the command's exit status 1. */
@@ -76,46 +78,28 @@ static void harden_process(const module_state *state)
         warn(state, "mpc_allow_core_dumps is set: a core of this process holds session keys");
 }
 
-/* The update log takes an entry's key data before put_principal has seen it. */
-static krb5_error_code refuse_iprop(krb5_context context, const char *realm)
-{
-    profile_t profile = NULL;
-    int enabled = 0;
-    krb5_error_code ret = krb5_get_profile(context, &profile);
-
-    if (ret)
-        return ret;
-    (void)profile_get_boolean(profile, "realms", realm, "iprop_enable", 0, &enabled);
-    profile_release(profile);
-    if (!enabled)
-        return 0;
-    krb5_set_error_message(context, EINVAL,
-                           "incremental propagation (iprop_enable) does not work with the mpc "
-                           "module; propagate with kdb5_util dump and kprop");
-    return EINVAL;
-}
-
 /* Our half of opening or creating a database. */
-static krb5_error_code open_state(krb5_context context, char *section, int is_kdc)
+static krb5_error_code open_state(krb5_context context, char *section, int mode)
 {
     module_state *state;
-    krb5_error_code ret = state_open(context, section, is_kdc, &state);
+    krb5_error_code ret = state_open(context, section, mode, &state);
 
     if (ret)
         return ret;
     harden_process(state);
-    ret = refuse_iprop(context, state->config->realm);
-    if (ret == 0)
-        ret = wrapped_load(context, state->config->wrapped);
+    ret = wrapped_load(context, state->config->wrapped);
     if (ret == 0)
         ret = use_provider(context, state);
-    if (ret)
+    if (ret) {
+        provider_forget(context);
         (void)state_close(context);
+    }
     return ret;
 }
 
 static void close_state(krb5_context context)
 {
+    provider_forget(context);
     if (state_close(context) == 0)
         provider_unregister();
 }
@@ -128,7 +112,7 @@ static krb5_error_code mpc_init_library(void)
 static krb5_error_code mpc_init_module(krb5_context context, char *section, char **db_args,
                                        int mode)
 {
-    krb5_error_code ret = open_state(context, section, (mode & KRB5_KDB_SRV_TYPE_KDC) != 0);
+    krb5_error_code ret = open_state(context, section, mode);
 
     if (ret)
         return ret;
@@ -140,7 +124,7 @@ static krb5_error_code mpc_init_module(krb5_context context, char *section, char
 
 static krb5_error_code mpc_create(krb5_context context, char *section, char **db_args)
 {
-    krb5_error_code ret = open_state(context, section, 0);
+    krb5_error_code ret = open_state(context, section, KRB5_KDB_SRV_TYPE_ADMIN);
 
     if (ret)
         return ret;
@@ -173,7 +157,7 @@ static krb5_error_code mpc_fini_module(krb5_context context)
     return ret;
 }
 
-/* Functions that are NULL here get libkdb5's defaults, as they do in db2 and klmdb. */
+/* Functions that are NULL here get libkdb5's defaults, as they do in db2, klmdb and kldap. */
 __attribute__((visibility("default"))) kdb_vftabl kdb_function_table = {
     .maj_ver = KRB5_KDB_DAL_MAJOR_VERSION,
     .min_ver = 0,
@@ -200,4 +184,5 @@ __attribute__((visibility("default"))) kdb_vftabl kdb_function_table = {
     .promote_db = wrapped_promote_db,
     .check_policy_as = wrapped_check_policy_as,
     .audit_as_req = wrapped_audit_as_req,
+    .check_allowed_to_delegate = wrapped_check_allowed_to_delegate,
 };

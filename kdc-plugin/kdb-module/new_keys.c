@@ -258,7 +258,7 @@ placement new_keys_place(module_state *state, krb5_db_entry *entry)
     placement place = classify(state->config, entry->princ);
 
     if (place == PLACE_BY_ENCTYPE)
-        place = find_new(state, entry, not_gcm) == NULL ? PLACE_PROTECTED : PLACE_LOCAL;
+        place = find_new(state, entry, not_held) == NULL ? PLACE_PROTECTED : PLACE_LOCAL;
     remove_useless(state, entry, place);
     return place;
 }

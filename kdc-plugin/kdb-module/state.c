@@ -39,7 +39,7 @@ static module_state *unlink_state(krb5_context context)
     return found;
 }
 
-krb5_error_code state_open(krb5_context context, const char *section, int is_kdc,
+krb5_error_code state_open(krb5_context context, const char *section, int mode,
                            module_state **state_out)
 {
     module_state *state = calloc(1, sizeof(*state));
@@ -54,7 +54,8 @@ krb5_error_code state_open(krb5_context context, const char *section, int is_kdc
         return ret;
     }
     state->context = context;
-    state->is_kdc = is_kdc;
+    state->is_kdc = (mode & KRB5_KDB_SRV_TYPE_KDC) != 0;
+    state->is_replica = (mode & KRB5_KDB_OPEN_REPLICA) != 0;
     state_free(unlink_state(context));
     pthread_mutex_lock(&lock);
     state->next = states;

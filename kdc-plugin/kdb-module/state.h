@@ -61,6 +61,7 @@ typedef struct module_state {
     struct module_state *next;
     krb5_context context;
     int is_kdc;
+    int is_replica; /* kpropd, which stores the primary's updates: see entries.h */
     module_config *config;
     staged_key *staged;
     krb5_principal current; /* of the entry in hand; NULL before the first */
@@ -70,8 +71,9 @@ typedef struct module_state {
     krb5_keyblock new_master; /* seen encrypted under itself: kdb5_util add_mkey */
 } module_state;
 
-/* Reads the configuration and remembers the state of `context`, in place of an older one. */
-krb5_error_code state_open(krb5_context context, const char *section, int is_kdc,
+/* Reads the configuration and remembers the state of `context`, in place of an older one. `mode` is
+ * that of the table's init_module. */
+krb5_error_code state_open(krb5_context context, const char *section, int mode,
                            module_state **state_out);
 
 /* NULL if the context has no open database of ours. */

@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
+#include <profile.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,13 +13,15 @@
 #include <unistd.h>
 
 #include "kdc-plugin/kdb-module/config.h"
+#include "kdc-plugin/kdb-module/directory.h"
 #include "kdc-plugin/kdb-module/handles.h"
 #include "kdc-plugin/kdb-module/state.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static const kdb_vftabl *table;
 static char table_name[32];
-static int library_ready; /* its init_library has run */
+static int library_ready; /* we have run its init_library */
+static int shared;        /* libkdb5 has loaded the very same object */
 
 const kdb_vftabl *wrapped(void)
 {
@@ -50,6 +53,10 @@ static void *open_in(const char *directory, const char *name, char *problem, siz
     snprintf(path, sizeof(path), "%s/%s.so", directory, name);
     if (access(path, F_OK) != 0)
         return NULL;
+    library = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
+    shared = library != NULL;
+    if (shared)
+        return library;
     library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (library == NULL)
         snprintf(problem, size, "%s", dlerror());
@@ -96,11 +103,35 @@ static krb5_error_code load(krb5_context context, const char *name)
     return 0;
 }
 
+/*
+ * Another realm of this process may use db2 without us. libkdb5 then runs db2's init_library and
+ * fini_library around its own use of it, and what they make and destroy (a lock) is ours too. So libkdb5
+ * has to count us: by a context, never freed, of a realm that is nowhere configured, for which db2 is
+ * the default. (klmdb and kldap keep nothing there.)
+ */
+static void hold_db2(krb5_context context)
+{
+    static krb5_context holder;
+    profile_t profile = NULL;
+
+    if (holder != NULL || krb5_get_profile(context, &profile) != 0)
+        return;
+    if (krb5_init_context_profile(profile, KRB5_INIT_CONTEXT_KDC, &holder) == 0 &&
+        (krb5_set_default_realm(holder, "db2 below the mpc module") != 0 ||
+         krb5_db_setup_lib_handle(holder) != 0)) {
+        krb5_free_context(holder);
+        holder = NULL;
+    }
+    profile_release(profile);
+}
+
 krb5_error_code wrapped_load(krb5_context context, const char *name)
 {
     krb5_error_code ret = 0;
 
     pthread_mutex_lock(&lock);
+    if (table == NULL && strcmp(name, "db2") == 0)
+        hold_db2(context);
     if (table == NULL)
         ret = load(context, name);
     if (ret == 0 && strcmp(table_name, name) != 0) {
@@ -108,7 +139,7 @@ krb5_error_code wrapped_load(krb5_context context, const char *name)
         krb5_set_error_message(context, ret, "mpc_wrapped = %s: this process uses %s already",
                                name, table_name);
     }
-    if (ret == 0 && !library_ready) {
+    if (ret == 0 && !library_ready && !(shared && strcmp(name, "db2") == 0)) {
         ret = table->init_library();
         library_ready = ret == 0;
     }
@@ -152,14 +183,25 @@ PASS_THROUGH(iter_policy,
 PASS_THROUGH(delete_policy, (krb5_context context, char *policy), (context, policy))
 PASS_THROUGH(promote_db, (krb5_context context, char *section, char **db_args),
              (context, section, db_args))
-PASS_THROUGH(check_policy_as,
-             (krb5_context context, krb5_kdc_req *request, krb5_db_entry *client,
-              krb5_db_entry *server, krb5_timestamp kdc_time, const char **status,
-              krb5_pa_data ***e_data),
-             (context, request, client, server, kdc_time, status, e_data))
+PASS_THROUGH(check_allowed_to_delegate,
+             (krb5_context context, krb5_const_principal client, const krb5_db_entry *server,
+              krb5_const_principal proxy),
+             (context, client, server, proxy))
 
-/* Whether db2 or klmdb may write after a request that ended like this: both count only what shows
- * that a password was right or wrong. */
+/* kldap looks a lockout policy up in the directory. */
+krb5_error_code wrapped_check_policy_as(krb5_context context, krb5_kdc_req *request,
+                                        krb5_db_entry *client, krb5_db_entry *server,
+                                        krb5_timestamp kdc_time, const char **status,
+                                        krb5_pa_data ***e_data)
+{
+    if (table->check_policy_as == NULL)
+        return KRB5_PLUGIN_OP_NOTSUPP;
+    return directory_for_kdc(context, table->check_policy_as(context, request, client, server,
+                                                             kdc_time, status, e_data));
+}
+
+/* Whether the wrapped module may write after a request that ended like this: each counts only what
+ * shows that a password was right or wrong. */
 static int is_counted(krb5_context context, krb5_error_code error_code)
 {
     const module_state *state = state_of(context);

@@ -8,7 +8,7 @@
 #include <kdb.h>
 
 /*
- * Loads `name` (db2 or klmdb) from the directories of db_module_dir or from this module's own, once
+ * Loads `name` (db2, klmdb or kldap) from the directories of db_module_dir or from this module's own, once
  * per process. A second name in one process is refused.
  */
 krb5_error_code wrapped_load(krb5_context context, const char *name);
@@ -34,6 +34,10 @@ krb5_error_code wrapped_check_policy_as(krb5_context context, krb5_kdc_req *requ
                                         krb5_db_entry *client, krb5_db_entry *server,
                                         krb5_timestamp kdc_time, const char **status,
                                         krb5_pa_data ***e_data);
+krb5_error_code wrapped_check_allowed_to_delegate(krb5_context context,
+                                                  krb5_const_principal client,
+                                                  const krb5_db_entry *server,
+                                                  krb5_const_principal proxy);
 void wrapped_audit_as_req(krb5_context context, krb5_kdc_req *request,
                           const krb5_address *local_addr, const krb5_address *remote_addr,
                           krb5_db_entry *client, krb5_db_entry *server, krb5_timestamp authtime,

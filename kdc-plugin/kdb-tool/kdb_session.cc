@@ -67,6 +67,9 @@ absl::StatusOr<std::unique_ptr<KdbSession>> KdbSession::Open(const std::string& 
                                   KADM5_STRUCT_VERSION, KADM5_API_VERSION_4, nullptr,
                                   &session->handle_);
   if (code != 0) return session->Error(code, "opening the database");
+  // With iprop_enable, what mpc-kdb changes is in the update log, for replicas, as with kadmin.local.
+  code = kadm5_init_iprop(session->handle_, nullptr);
+  if (code != 0) return session->Error(code, "opening the update log (iprop_enable)");
   return session;
 }
 
@@ -308,54 +311,94 @@ absl::Status KdbSession::ReplaceKeyData(krb5_db_entry* entry, const NewHandles& 
 
 namespace {
 
-// The handles of the history that are not those of keys.
-krb5_error_code VisitHistory(const krb5_db_entry* entry, const std::string& name,
-                             absl::FunctionRef<void(const StoredHandle&)> visit) {
-  struct Walk {
-    const krb5_db_entry* entry;
-    const std::string& name;
-    absl::FunctionRef<void(const StoredHandle&)> visit;
-  } walk = {entry, name, visit};
-  return history_walk(
-      entry,
-      +[](void* arg, uint32_t kvno, int32_t enctype, const uint8_t* handle) {
-        auto* w = static_cast<Walk*>(arg);
-        if (entry_has_handle(w->entry, handle)) return;
-        w->visit({w->name, kvno, enctype,
-                  std::string(reinterpret_cast<const char*>(handle), KRB5_REMOTE_KEY_HANDLE_LENGTH),
-                  true});
-      },
-      &walk);
-}
+// Visits the handles of one entry; what is told of each is in `common`.
+class EntryVisit {
+ public:
+  EntryVisit(krb5_context context, krb5_db_entry* entry, const std::string& name,
+             absl::FunctionRef<void(const StoredHandle&)> visit)
+      : context_(context), entry_(entry), visit_(visit) {
+    common_.principal = name;
+    common_.renamed_from = OtherName(RENAMED_FROM_ATTRIBUTE);
+    common_.renamed_to = OtherName(RENAMED_TO_ATTRIBUTE);
+  }
+
+  krb5_error_code Run() {
+    for (int i = 0; i < entry_->n_key_data; ++i) {
+      const krb5_key_data& key = entry_->key_data[i];
+      if (handle_in(&key) == nullptr) continue;
+      Tell(key.key_data_kvno, key.key_data_type[0], handle_in(&key), false);
+    }
+    uint8_t login[KRB5_REMOTE_KEY_HANDLE_LENGTH];
+    if (login_handle_of(context_, entry_, login)) {
+      Tell(LOGIN_KEY_KVNO, LOGIN_KEY_ENCTYPE, login, false);
+    }
+    return history_walk(
+        entry_,
+        +[](void* arg, uint32_t kvno, int32_t enctype, const uint8_t* handle) {
+          auto* self = static_cast<EntryVisit*>(arg);
+          if (!entry_has_handle(self->entry_, handle)) self->Tell(kvno, enctype, handle, true);
+        },
+        this);
+  }
+
+ private:
+  void Tell(uint32_t kvno, int32_t enctype, const uint8_t* handle, bool history) {
+    StoredHandle stored = common_;
+    stored.kvno = kvno;
+    stored.enctype = enctype;
+    stored.handle.assign(reinterpret_cast<const char*>(handle), KRB5_REMOTE_KEY_HANDLE_LENGTH);
+    stored.history = history;
+    visit_(stored);
+  }
+
+  // In an attribute of "WORD NAME".
+  std::string OtherName(const char* attribute) {
+    char* text = nullptr;
+    if (krb5_dbe_get_string(context_, entry_, attribute, &text) != 0 || text == nullptr) return "";
+    const char* space = strchr(text, ' ');
+    std::string name = space == nullptr ? "" : space + 1;
+    krb5_dbe_free_string(context_, text);
+    return name;
+  }
+
+  const krb5_context context_;
+  krb5_db_entry* const entry_;
+  const absl::FunctionRef<void(const StoredHandle&)> visit_;
+  StoredHandle common_;
+};
 
 }  // namespace
 
-absl::Status KdbSession::List(absl::FunctionRef<void(const StoredHandle&)> visit) {
+// Of one entry.
+krb5_error_code KdbSession::VisitEntry(krb5_db_entry* entry,
+                                       absl::FunctionRef<void(const StoredHandle&)> visit,
+                                       absl::FunctionRef<void(const std::string&)> keyless) {
+  absl::StatusOr<std::string> name = Unparse(entry->princ);
+  if (!name.ok()) return EINVAL;
+  if (entry->n_key_data == 0) keyless(*name);
+  return EntryVisit(context_, entry, *name, visit).Run();
+}
+
+// kldap does not end its iteration when an entry cannot be visited; so the error is kept here.
+absl::Status KdbSession::List(absl::FunctionRef<void(const StoredHandle&)> visit,
+                              absl::FunctionRef<void(const std::string&)> keyless) {
   struct Walk {
     KdbSession* session;
     absl::FunctionRef<void(const StoredHandle&)> visit;
-  } walk = {this, visit};
-  const krb5_error_code code = krb5_db_iterate(
+    absl::FunctionRef<void(const std::string&)> keyless;
+    krb5_error_code first_error = 0;
+  } walk = {this, visit, keyless};
+  krb5_error_code code = krb5_db_iterate(
       context_, nullptr,
       +[](krb5_pointer arg, krb5_db_entry* entry) -> int {
         auto* w = static_cast<Walk*>(arg);
-        absl::StatusOr<std::string> name = w->session->Unparse(entry->princ);
-        if (!name.ok()) return EINVAL;
-        for (int i = 0; i < entry->n_key_data; ++i) {
-          const uint8_t* handle = handle_in(&entry->key_data[i]);
-          if (handle == nullptr) continue;
-          w->visit({*name, entry->key_data[i].key_data_kvno, entry->key_data[i].key_data_type[0],
-                    std::string(reinterpret_cast<const char*>(handle),
-                                KRB5_REMOTE_KEY_HANDLE_LENGTH)});
+        if (w->first_error == 0) {
+          w->first_error = w->session->VisitEntry(entry, w->visit, w->keyless);
         }
-        uint8_t login[KRB5_REMOTE_KEY_HANDLE_LENGTH];
-        if (login_handle_of(w->session->context_, entry, login)) {
-          w->visit({*name, LOGIN_KEY_KVNO, LOGIN_KEY_ENCTYPE,
-                    std::string(reinterpret_cast<char*>(login), sizeof(login))});
-        }
-        return VisitHistory(entry, *name, w->visit);
+        return w->first_error;
       },
       &walk, 0);
+  if (code == 0) code = walk.first_error;
   return code == 0 ? absl::OkStatus() : Error(code, "reading the database");
 }
 
@@ -425,7 +468,12 @@ absl::Status KdbSession::Purge(const std::string& name, uint32_t kvno) {
 absl::Status KdbSession::Delete(const std::string& name) {
   ASSIGN_OR_RETURN(krb5_principal principal, Parse(name));
   absl::Cleanup release = [&] { krb5_free_principal(context_, principal); };
-  const long code = kadm5_delete_principal(handle_, principal);
+  long code = kadm5_delete_principal(handle_, principal);
+  if (code == KADM5_UNK_PRINC) {
+    // What an interrupted renaming left is found by nobody (kdb-module/renaming.h).
+    const krb5_error_code left = krb5_db_delete_principal(context_, principal);
+    if (left != KRB5_KDB_NOENTRY) code = left;
+  }
   return code == 0 ? absl::OkStatus() : Error(code, "deleting the principal");
 }
 

@@ -48,6 +48,8 @@ struct StoredHandle {
   int32_t enctype = 0;
   std::string handle;
   bool history = false;  // of an old key that the password history names
+  // Of an entry that is being renamed (kdb-module/renaming.h): the other name.
+  std::string renamed_from{}, renamed_to{};
 };
 
 // How long tickets under a service's keys can be in use.
@@ -66,6 +68,11 @@ class KdbSession {
   KdbSession(const KdbSession&) = delete;
   KdbSession& operator=(const KdbSession&) = delete;
 
+  // For what is done to entries themselves (import_session.h).
+  krb5_context context() const { return context_; }
+  const kadm5_config_params& params() const { return params_; }
+  absl::Status Error(long code, const std::string& what);
+
   // What new keys of the principal should look like. Changes nothing.
   absl::StatusOr<Plan> MakePlan(const std::string& name, bool create);
   // Makes the principal if need be; takes it away again if the keys cannot be set.
@@ -74,8 +81,9 @@ class KdbSession {
   // exist is made with its keys at once, and kadm5_hook modules do not see it. Where the database
   // can be locked (db2) it is for the whole time, and synced once.
   std::vector<absl::Status> SetHandlesOfMany(absl::Span<const NewHandles> principals);
-  // Calls `visit` for each handle of the database.
-  absl::Status List(absl::FunctionRef<void(const StoredHandle&)> visit);
+  // Calls `visit` for each handle of the database, `keyless` for each principal without any key.
+  absl::Status List(absl::FunctionRef<void(const StoredHandle&)> visit,
+                    absl::FunctionRef<void(const std::string&)> keyless);
   absl::Status Delete(const std::string& name);
   // Of a service: what its own entry, kdc.conf and the entries of all clients allow together.
   absl::StatusOr<TicketLives> ReadTicketLives(const std::string& name);
@@ -85,9 +93,11 @@ class KdbSession {
  private:
   KdbSession() = default;
 
+  krb5_error_code VisitEntry(krb5_db_entry* entry,
+                             absl::FunctionRef<void(const StoredHandle&)> visit,
+                             absl::FunctionRef<void(const std::string&)> keyless);
   // The longest life and renewable life that an entry of the database has; 0: no limit, none.
   absl::Status LongestOfAll(uint32_t* life, uint32_t* renewable);
-  absl::Status Error(long code, const std::string& what);
   absl::StatusOr<krb5_principal> Parse(const std::string& name);
   absl::StatusOr<std::string> Unparse(krb5_const_principal principal);
   // The entry's highest key version; NotFound without an entry.

@@ -11,10 +11,10 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
+#include "kdc-plugin/kdb-tool/import_commands.h"
 #include "kdc-plugin/kdb-tool/kdb_session.h"
+#include "kdc-plugin/kdb-tool/lines.h"
 #include "mpc-server/base/status_macros.h"
 
 namespace mpckdc::kdbtool {
@@ -25,10 +25,7 @@ using nlohmann::json;
 constexpr int kFailed = 1;
 constexpr int kUsage = 2;
 constexpr int kNoSuchPrincipal = 4;
-constexpr size_t kMaxInputBytes = 64 << 20;
-constexpr size_t kHandleBytes = 16;
 constexpr size_t kMaxKeys = 64;
-constexpr size_t kMaxPrincipals = 1 << 16;  // of one command
 
 constexpr char kUsageText[] =
     "usage: mpc-kdb [-r REALM] plan PRINCIPAL [--create]\n"
@@ -39,27 +36,6 @@ constexpr char kUsageText[] =
     "       mpc-kdb [-r REALM] delete PRINCIPAL\n"
     "       mpc-kdb [-r REALM] tickets PRINCIPAL\n"
     "       mpc-kdb [-r REALM] purge PRINCIPAL <JSON\n";
-
-std::string ToHex(const std::string& bytes) { return absl::BytesToHexString(bytes); }
-
-bool FromHex(const json& value, std::string* bytes) {
-  if (!value.is_string()) return false;
-  const std::string text = value.get<std::string>();
-  if (text.size() % 2 != 0) return false;
-  for (char c : text) {
-    if (!absl::ascii_isxdigit(static_cast<unsigned char>(c))) return false;
-  }
-  *bytes = absl::HexStringToBytes(text);
-  return true;
-}
-
-bool GetNumber(const json& object, const char* name, int64_t min, int64_t max, int64_t* out) {
-  if (!object.is_object() || !object.contains(name) || !object[name].is_number_integer()) {
-    return false;
-  }
-  *out = object[name].get<int64_t>();
-  return *out >= min && *out <= max;
-}
 
 absl::StatusOr<KeyForm> ParseKey(const json& object) {
   KeyForm key;
@@ -76,39 +52,6 @@ absl::StatusOr<KeyForm> ParseKey(const json& object) {
   key.enctype = static_cast<int32_t>(enctype);
   key.salt_type = static_cast<int32_t>(salt_type);
   return key;
-}
-
-absl::StatusOr<std::string> ReadInput() {
-  std::string input;
-  char buffer[4096];
-  while (std::cin.read(buffer, sizeof(buffer)) || std::cin.gcount() > 0) {
-    input.append(buffer, static_cast<size_t>(std::cin.gcount()));
-    if (input.size() > kMaxInputBytes) return absl::InvalidArgumentError("the input is too long");
-  }
-  return input;
-}
-
-// The input's lines, each a JSON value.
-absl::StatusOr<std::vector<json>> ReadLines() {
-  ASSIGN_OR_RETURN(std::string input, ReadInput());
-  std::vector<json> lines;
-  for (absl::string_view line : absl::StrSplit(input, '\n', absl::SkipEmpty())) {
-    lines.push_back(json::parse(line.begin(), line.end(), nullptr, /*allow_exceptions=*/false));
-    if (lines.size() > kMaxPrincipals) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("at most ", kMaxPrincipals, " principals in one command"));
-    }
-  }
-  return lines;
-}
-
-void PrintLine(const json& value) {
-  // Names are bytes: what is not UTF-8 is replaced rather than refused.
-  std::cout << value.dump(-1, ' ', false, json::error_handler_t::replace) << "\n";
-}
-
-json ErrorLine(const absl::Status& status) {
-  return {{"error", std::string(status.message())}, {"not_found", absl::IsNotFound(status)}};
 }
 
 json ToJson(const Plan& plan) {
@@ -205,14 +148,20 @@ absl::Status RunPurge(KdbSession& session, const std::string& principal, bool) {
 }
 
 absl::Status RunList(KdbSession& session, const std::string&, bool) {
-  return session.List([](const StoredHandle& h) {
-    json line = {{"principal", h.principal},
-                 {"kvno", h.kvno},
-                 {"enctype", h.enctype},
-                 {"handle", ToHex(h.handle)}};
-    if (h.history) line["history"] = true;
-    PrintLine(line);
-  });
+  return session.List(
+      [](const StoredHandle& h) {
+        json line = {{"principal", h.principal},
+                     {"kvno", h.kvno},
+                     {"enctype", h.enctype},
+                     {"handle", ToHex(h.handle)}};
+        if (h.history) line["history"] = true;
+        if (!h.renamed_from.empty()) line["renamed_from"] = h.renamed_from;
+        if (!h.renamed_to.empty()) line["renamed_to"] = h.renamed_to;
+        PrintLine(line);
+      },
+      [](const std::string& principal) {
+        PrintLine(json{{"principal", principal}, {"keyless", true}});
+      });
 }
 
 struct Command {
@@ -248,6 +197,18 @@ const Command* Parse(const std::vector<std::string>& arguments, std::string* pri
   return nullptr;
 }
 
+// The exit status that says what became of it; the reason goes to standard error.
+int Report(absl::Status status) {
+  std::cout.flush();
+  if (status.ok() && !std::cout) status = absl::DataLossError("cannot write the answer");
+  if (status.ok()) return 0;
+  const bool usage = absl::IsInvalidArgument(status) && status.message().empty();
+  if (usage) std::cerr << kUsageText << kImportUsage;
+  if (!usage) std::cerr << "mpc-kdb: " << status.message() << "\n";
+  if (usage) return kUsage;
+  return absl::IsNotFound(status) ? kNoSuchPrincipal : kFailed;
+}
+
 int Main(std::vector<std::string> arguments) {
   std::string realm;
   if (arguments.size() >= 2 && arguments[0] == "-r") {
@@ -255,24 +216,20 @@ int Main(std::vector<std::string> arguments) {
     arguments.erase(arguments.begin(), arguments.begin() + 2);
   }
   if (!arguments.empty() && arguments[0] == "--help") {
-    std::cout << kUsageText;
+    std::cout << kUsageText << kImportUsage;
     return 0;
+  }
+  if (!arguments.empty() && IsImportCommand(arguments[0])) {
+    return Report(RunImportCommand(realm, arguments));
   }
   std::string principal;
   bool create = false;
   const Command* command = Parse(arguments, &principal, &create);
-  if (command == nullptr) {
-    std::cerr << kUsageText;
-    return kUsage;
-  }
+  if (command == nullptr) return Report(absl::InvalidArgumentError(""));
   absl::StatusOr<std::unique_ptr<KdbSession>> session = KdbSession::Open(realm);
   absl::Status status = session.status();
   if (status.ok()) status = command->run(**session, principal, create);
-  std::cout.flush();
-  if (status.ok() && !std::cout) status = absl::DataLossError("cannot write the answer");
-  if (status.ok()) return 0;
-  std::cerr << "mpc-kdb: " << status.message() << "\n";
-  return absl::IsNotFound(status) ? kNoSuchPrincipal : kFailed;
+  return Report(std::move(status));
 }
 
 }  // namespace

@@ -34,7 +34,7 @@ static int may_log(unsigned int *suppressed)
     return allowed;
 }
 
-static void log_line(const char *what, const char *detail)
+static void log_line(krb5_context context, const char *what, const char *detail)
 {
     char line[1024];
     unsigned int suppressed;
@@ -44,10 +44,10 @@ static void log_line(const char *what, const char *detail)
     if (suppressed > 0) {
         snprintf(line, sizeof(line), "remote keys: %u more failures in the last %d seconds or more",
                  suppressed, LOG_PERIOD);
-        process_client_log(LOG_ERR, line);
+        process_client_log(context, LOG_ERR, line);
     }
     snprintf(line, sizeof(line), "remote keys: %s: %s", what, detail);
-    process_client_log(LOG_ERR, line);
+    process_client_log(context, LOG_ERR, line);
 }
 
 krb5_error_code verdict_error(krb5_context context, enum mpc_verdict verdict, const char *what,
@@ -82,7 +82,7 @@ krb5_error_code verdict_error(krb5_context context, enum mpc_verdict verdict, co
         break;
     }
     if (code == KRB5KDC_ERR_POLICY || code == KRB5KDC_ERR_SVC_UNAVAILABLE)
-        log_line(what, detail);
+        log_line(context, what, detail);
     if (context != NULL)
         krb5_set_error_message(context, code, "%s: %s", what, detail);
     return code;

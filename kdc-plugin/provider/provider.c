@@ -45,8 +45,8 @@ static krb5_error_code outcome(const operation *op, krb5_error_code ret)
                          : ret;
 }
 
-/* Gets the request, in which each operation leaves what later ones need, and the job client; an
- * outage if there is none. */
+/* Gets the request, in which each operation leaves what later ones need, and the job client of the
+ * context's realm; an outage if there is none. */
 static krb5_error_code begin(operation *op)
 {
     char *error = NULL;
@@ -56,10 +56,13 @@ static krb5_error_code begin(operation *op)
     if (op->request == NULL && krb5_c_remote_key_host()->request_slot() != NULL)
         return ENOMEM;
 
-    op->client = process_client_get(&error);
+    op->client = process_client_get(op->context, &error);
     if (op->client == NULL)
         ret = verdict_error(op->context, MPC_UNAVAILABLE, op->what,
                             error == NULL ? "no memory" : error);
+    else if (op->request != NULL && !request_is_of(op->request, op->context, op->client))
+        ret = verdict_error(op->context, MPC_UNAVAILABLE, op->what,
+                            "the request uses keys of two realms");
     mpc_text_free(error);
     return ret;
 }
@@ -67,8 +70,7 @@ static krb5_error_code begin(operation *op)
 /* Sends a job for the request being processed. As flight_start(). */
 static flight *send_job(const operation *op, mpc_job *job)
 {
-    if (job->open != NULL)
-        request_tell_source(op->request, job);
+    request_tell_source(op->request, job);
     return flight_start(op->client, job);
 }
 
@@ -96,7 +98,8 @@ static krb5_error_code land(const operation *op, const mpc_job *job, flight *f,
         krb5_c_remote_key_host()->prefer_stream();
     if (verdict == MPC_REFUSED && op->request != NULL && op->request->lost)
         verdict = MPC_UNAVAILABLE; /* the grant pays no more; who is told of a policy gives up */
-    if (verdict == MPC_REFUSED && job->operation == MPC_LOGIN && job->open == NULL)
+    if (verdict == MPC_REFUSED && job->operation == MPC_LOGIN && job->open == NULL &&
+        job->pa_pk_as_req.size == 0)
         return gate_is_shut(op, (*result)->detail);
     return verdict == MPC_OK ? 0
                              : verdict_error(op->context, verdict, op->what, (*result)->detail);
@@ -272,6 +275,8 @@ static int plan_seal(const request *r, const mpc_seal *seal, mpc_open *parent, m
         job->client = seal->usage == USAGE_AS_REPLY ? seal->handle : r->client;
         job->grant = r == NULL ? 0 : r->grant;
         job->operation = job->grant != 0 ? MPC_SEAL_GRANTED : MPC_LOGIN;
+        if (r != NULL)
+            request_add_certificate(r, job);
         return 1;
     }
     if (r == NULL || r->is_as || r->parent.message.data == NULL)
@@ -486,6 +491,12 @@ static krb5_error_code too_long(const operation *op, unsigned int length, unsign
     return KRB5KRB_ERR_FIELD_TOOLONG;
 }
 
+/* Of authorization data: PACs, and the verifiers of authentication indicators (RFC 7751). */
+static int is_authdata_usage(krb5_keyusage usage)
+{
+    return usage == USAGE_PAC_CHECKSUM || usage == USAGE_CAMMAC;
+}
+
 static krb5_error_code provider_make_checksum(krb5_context context, void *moddata,
                                               krb5_enctype enctype, const krb5_data *handle,
                                               krb5_keyusage usage, krb5_cksumtype type,
@@ -498,7 +509,7 @@ static krb5_error_code provider_make_checksum(krb5_context context, void *moddat
     (void)moddata;
     if (ret)
         return ret;
-    if (usage != USAGE_PAC_CHECKSUM && usage != USAGE_AS_REQ_CHECKSUM)
+    if (!is_authdata_usage(usage) && usage != USAGE_AS_REQ_CHECKSUM)
         return not_in_table(context, op.what, usage);
     if (input->length > max_checksummed(enctype, usage))
         return too_long(&op, input->length, max_checksummed(enctype, usage));
@@ -529,7 +540,7 @@ static krb5_error_code provider_verify_checksum(krb5_context context, void *modd
     *valid = FALSE;
     if (ret)
         return ret;
-    if (usage != USAGE_PAC_CHECKSUM)
+    if (!is_authdata_usage(usage))
         return not_in_table(context, op.what, usage);
     ret = begin(&op);
     if (ret)
@@ -552,16 +563,16 @@ static krb5_error_code provider_verify_checksum(krb5_context context, void *modd
 
 /* Sends what a hint prepared; without pre-authentication a login waits until it is needed, since
  * most such requests end with "pre-authentication required". */
-static void send_early(request *r)
+static void send_early(krb5_context context, request *r)
 {
     char *error = NULL;
     mpc_client *client;
 
     if (r->prepared.job.operation == 0 || r->prepared.job.open == NULL)
         return;
-    client = process_client_get(&error);
+    client = process_client_get(context, &error);
     mpc_text_free(error); /* the operation itself will report it */
-    if (client != NULL)
+    if (client != NULL && request_is_of(r, context, client))
         request_send_prepared(r, client);
 }
 
@@ -570,12 +581,11 @@ static void provider_hint_as(krb5_context context, void *moddata,
 {
     request *r = request_current(1);
 
-    (void)context;
     (void)moddata;
     if (r == NULL)
         return;
     request_take_as_hint(r, hint);
-    send_early(r);
+    send_early(context, r);
 }
 
 static void provider_hint_tgs(krb5_context context, void *moddata,
@@ -583,12 +593,11 @@ static void provider_hint_tgs(krb5_context context, void *moddata,
 {
     request *r = request_current(1);
 
-    (void)context;
     (void)moddata;
     if (r == NULL)
         return;
     request_take_tgs_hint(r, hint);
-    send_early(r);
+    send_early(context, r);
 }
 
 static void provider_request_done(void *moddata, void *state)
@@ -616,15 +625,22 @@ static const krb5_remote_key_vtable vtable = {
     .flush = provider_flush,
 };
 
-krb5_error_code provider_register(krb5_context context, const mpc_options *options)
+krb5_error_code provider_register(krb5_context context, const mpc_options *options,
+                                  client_contexts contexts)
 {
-    if (process_client_configure(options) != 0) {
+    if (process_client_configure(context, options, contexts) != 0) {
         krb5_set_error_message(context, EINVAL,
-                               "the mpc module serves one realm and its servers per "
-                               "process; realm %s needs a krb5kdc of its own", options->realm);
+                               "realm %s is served by other MPC servers in this process already, "
+                               "or there is no memory", options->realm);
         return EINVAL;
     }
     return krb5_c_register_remote_keys(&vtable, NULL);
+}
+
+void provider_forget(krb5_context context)
+{
+    process_client_forget(context);
+    source_forget(context);
 }
 
 void provider_note_client(const uint8_t handle[MPC_HANDLE_BYTES])

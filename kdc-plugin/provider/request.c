@@ -26,6 +26,13 @@ static void prepared_clear(prepared_job *p)
     memset(p, 0, sizeof(*p));
 }
 
+static void certificate_clear(certificate_proof *proof)
+{
+    free(proof->pa_pk_as_req.data);
+    free(proof->request_body.data);
+    memset(proof, 0, sizeof(*proof));
+}
+
 void request_free(request *r)
 {
     if (r == NULL)
@@ -34,7 +41,17 @@ void request_free(request *r)
     tag_release(r->late.flight);
     free(r->parent.message.data);
     free(r->preauth.message.data);
+    certificate_clear(&r->certificate);
     free(r);
+}
+
+int request_is_of(request *r, krb5_context context, mpc_client *client)
+{
+    if (r->client_of_realm == NULL) {
+        r->client_of_realm = client;
+        r->context = context;
+    }
+    return r->client_of_realm == client;
 }
 
 static int copy_data(const krb5_data *from, krb5_data *to)
@@ -113,12 +130,16 @@ static void add_mac(prepared_job *p, krb5_enctype enctype, const krb5_data *as_r
     p->job.make_mac = &p->mac;
 }
 
+/* Of what is judged by where it comes from: what opens something, and logins, which may be
+ * anybody's (an anonymous client). */
 void request_tell_source(request *r, mpc_job *job)
 {
     request_source unknown = {0};
     request_source *source = r != NULL ? &r->source : &unknown;
 
-    source_of_request(source);
+    if (job->open == NULL && job->operation != MPC_LOGIN)
+        return;
+    source_of_request(r != NULL ? r->context : NULL, source);
     job->source = source->id;
     job->source_proved = source->proved;
 }
@@ -149,6 +170,43 @@ static enum mpc_operation login_operation(const request *r)
     return r->grant != 0 ? MPC_SEAL_GRANTED : MPC_LOGIN;
 }
 
+/* What is too long the servers would not look at: without it they say what they want. */
+static void take_certificate(certificate_proof *proof, const krb5_remote_key_as_hint *hint)
+{
+    krb5_data element;
+
+    certificate_clear(proof);
+    if (hint->proof == NULL || hint->request_body == NULL ||
+        hint->proof->pa_type != KRB5_PADATA_PK_AS_REQ ||
+        hint->proof->length > MPC_MAX_PROOF_BYTES ||
+        hint->request_body->length > MPC_MAX_PROOF_BYTES)
+        return;
+    element = (krb5_data){KV5M_DATA, hint->proof->length, (char *)hint->proof->contents};
+    if (!copy_data(&element, &proof->pa_pk_as_req) ||
+        !copy_data(hint->request_body, &proof->request_body))
+        certificate_clear(proof);
+}
+
+static int seals_ticket(const mpc_job *job)
+{
+    size_t i;
+
+    for (i = 0; i < job->seal_count; i++) {
+        if (job->seals[i].usage == USAGE_TICKET)
+            return 1;
+    }
+    return 0;
+}
+
+void request_add_certificate(const request *r, mpc_job *job)
+{
+    if (job->operation != MPC_LOGIN || job->open != NULL || !seals_ticket(job) ||
+        r->certificate.pa_pk_as_req.data == NULL)
+        return;
+    job->pa_pk_as_req = bytes_of(&r->certificate.pa_pk_as_req);
+    job->request_body = bytes_of(&r->certificate.request_body);
+}
+
 void request_take_as_hint(request *r, const krb5_remote_key_as_hint *hint)
 {
     prepared_job *p = &r->prepared;
@@ -157,6 +215,7 @@ void request_take_as_hint(request *r, const krb5_remote_key_as_hint *hint)
 
     prepared_clear(p);
     r->is_as = 1;
+    take_certificate(&r->certificate, hint);
     remote = find_client(r, hint->client_key);
     r->tag_may_be_late = remote && hint->finish_with_reply; /* the reply comes by us */
     if (!r->has_client)
@@ -175,6 +234,7 @@ void request_take_as_hint(request *r, const krb5_remote_key_as_hint *hint)
         job->operation = login_operation(r);
     else if (job->open != NULL)
         job->operation = MPC_OPEN_PREAUTH;
+    request_add_certificate(r, job);
 }
 
 void request_take_tgs_hint(request *r, const krb5_remote_key_tgs_hint *hint)
@@ -224,8 +284,7 @@ int request_send_prepared(request *r, mpc_client *client)
     if (p->job.operation != 0 && p->flight == NULL) {
         if (p->job.operation == MPC_SEAL_GRANTED)
             p->job.grant = r->grant;
-        if (p->job.open != NULL)
-            request_tell_source(r, &p->job);
+        request_tell_source(r, &p->job);
         p->flight = flight_start(client, &p->job);
     }
     return p->flight != NULL;

@@ -23,7 +23,8 @@ enum {
     USAGE_TICKET = 2,
     USAGE_AS_REPLY = 3,
     USAGE_PAC_CHECKSUM = 17,
-    USAGE_AS_REQ_CHECKSUM = 56
+    USAGE_AS_REQ_CHECKSUM = 56,
+    USAGE_CAMMAC = 64
 };
 
 /* A job with all that it points to, but for its client's handle. */
@@ -54,7 +55,14 @@ typedef struct late_tag {
     krb5_data message;  /* the ticket, in the host's memory */
 } late_tag;
 
+/* By which certificate the client was proved, for whoever holds the TGT's key to verify again. */
+typedef struct certificate_proof {
+    krb5_data pa_pk_as_req, request_body; /* without data if it was not */
+} certificate_proof;
+
 typedef struct request {
+    krb5_context context; /* of its realm, and that realm's client; NULL before the first operation */
+    mpc_client *client_of_realm;
     int is_as; /* an AS-REQ: tickets are sealed for the client of this request */
     int has_noted; /* the KDB module has seen the client's entry */
     uint8_t noted[MPC_HANDLE_BYTES];
@@ -64,6 +72,7 @@ typedef struct request {
     uint64_t grant;       /* job that passed the client's gate, or 0 */
     opened_message parent;
     opened_message preauth; /* that gave the grant */
+    certificate_proof certificate;
     int regained;           /* it gave it a second time */
     int lost; /* an answer or the grant was, in an outage: what is refused then is part of it */
     prepared_job prepared;
@@ -77,6 +86,9 @@ mpc_bytes bytes_of(const krb5_data *data);
 request *request_current(int create);
 void request_free(request *r);
 
+/* Whether the request is of the realm with this client; its first operation decides. */
+int request_is_of(request *r, krb5_context context, mpc_client *client);
+
 /* The most bytes of which the servers make a checksum. */
 unsigned int max_checksummed(krb5_enctype enctype, krb5_keyusage usage);
 
@@ -89,6 +101,9 @@ void request_note_client(request *r, const uint8_t *handle);
 /* Fill in r from a hint. What lacks memory is left out: a hint is only advice. */
 void request_take_as_hint(request *r, const krb5_remote_key_as_hint *hint);
 void request_take_tgs_hint(request *r, const krb5_remote_key_tgs_hint *hint);
+
+/* Adds the client's proof by certificate, if there is one, to a login that seals its ticket. */
+void request_add_certificate(const request *r, mpc_job *job);
 
 /* Remember the parent ticket, unless one is known (0 without memory), and the last
  * pre-authentication, which is seldom needed again. */

@@ -12,7 +12,7 @@
 
 typedef struct wait_point {
     TAILQ_ENTRY(wait_point) links; /* while it is put off */
-    mpc_client *client;            /* that of the process */
+    mpc_client *client;            /* that of the request's realm */
     int put_off;
     void (*begin)(struct wait_point *w);
     pthread_mutex_t lock;
@@ -49,20 +49,28 @@ static int wait_point_cancel(wait_point *w)
     return 1;
 }
 
-void waiting_flush(void)
+/* Begins what was put off for one client. */
+static void flush_client(mpc_client *client)
 {
-    wait_point *w = TAILQ_FIRST(&queue);
-    mpc_client *client;
+    wait_point *w, *next;
 
-    if (w == NULL)
-        return;
-    client = w->client;
     mpc_client_begin_burst(client);
-    while ((w = TAILQ_FIRST(&queue)) != NULL) {
+    for (w = TAILQ_FIRST(&queue); w != NULL; w = next) {
+        next = TAILQ_NEXT(w, links); /* nothing is put off meanwhile */
+        if (w->client != client)
+            continue;
         (void)wait_point_cancel(w);
         w->begin(w); /* *w may be gone now */
     }
     mpc_client_end_burst(client);
+}
+
+void waiting_flush(void)
+{
+    const wait_point *w;
+
+    while ((w = TAILQ_FIRST(&queue)) != NULL)
+        flush_client(w->client);
 }
 
 /* Returns whether that was the last reference; then nobody else has the memory. */

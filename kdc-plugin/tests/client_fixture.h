@@ -126,7 +126,7 @@ class ClientTest : public ::testing::Test {
     const mpc_seal seals[2] = {{U8(tgs_), 2, 200, kEnctypeAes256Gcm, {nullptr, 0}},
                                {U8(user_), 3, 300, kEnctypeAes256Gcm, {nullptr, 0}}};
     const mpc_make_mac mac = {U8(user_), 56, Bytes(as_req), kEnctypeAes256Gcm};
-    const mpc_job job = {MPC_LOGIN, U8(user_), /*grant=*/0, &open, seals, 2, &mac, nullptr, 0, 0};
+    const mpc_job job = {MPC_LOGIN, U8(user_), /*grant=*/0, &open, seals, 2, &mac, nullptr, 0, 0, {}, {}};
     mpc_client_submit(client_, &job, Inbox::Done, inbox);
   }
   Answer Login(const std::string& preauth) {

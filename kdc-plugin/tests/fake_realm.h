@@ -21,10 +21,14 @@ inline constexpr char kRealm[] = "EXAMPLE.COM";
 // Three fake parties with certificates of a fresh authority, and the KDC's side of them.
 class FakeRealm {
  public:
-  FakeRealm() : kdc(authority.Issue("kdc", "kdc1")), oracle(std::make_shared<Oracle>()) {
+  explicit FakeRealm(const std::string& realm = kRealm)
+      : name(realm),
+        kdc(authority.Issue("kdc", "kdc1", "--realm " + name)),
+        oracle(std::make_shared<Oracle>()) {
     for (int i = 0; i < 3; ++i) {
-      const auto identity = authority.Issue("peer", absl::StrCat("p", i), "--ip 127.0.0.1");
-      parties[i] = std::make_unique<FakeParty>(i, kRealm, identity, oracle);
+      const auto identity = authority.Issue("peer", absl::StrCat("p", i),
+                                            absl::StrCat("--ip 127.0.0.1 --realm ", name));
+      parties[i] = std::make_unique<FakeParty>(i, name, identity, oracle);
       parties[i]->Start();
       addresses[i] = parties[i]->address();
     }
@@ -32,7 +36,7 @@ class FakeRealm {
 
   mpc_options Options(uint32_t timeout_ms = 2000) const { return Options(kdc, timeout_ms); }
   mpc_options Options(const enroll::AdminIdentity& who, uint32_t timeout_ms = 2000) const {
-    return {.realm = kRealm,
+    return {.realm = name.c_str(),
             .servers = {addresses[0].c_str(), addresses[1].c_str(), addresses[2].c_str()},
             .triples = 1,
             .ca_file = who.ca_file.c_str(),
@@ -40,7 +44,8 @@ class FakeRealm {
             .key_file = who.key_file.c_str(),
             .cluster = 1,
             .timeout_ms = timeout_ms,
-            .log = nullptr};
+            .log = nullptr,
+            .names_realm = 0};
   }
 
   // What every server does to its answers to jobs; null: nothing.
@@ -70,6 +75,7 @@ class FakeRealm {
     return info.handle();
   }
 
+  const std::string name;
   enroll::TestAuthority authority;
   enroll::AdminIdentity kdc;
   std::shared_ptr<Oracle> oracle;

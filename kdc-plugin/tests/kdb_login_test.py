@@ -11,7 +11,7 @@ import pytest
 
 import config_files
 import daemon
-from kdb_realm import new_realm
+from kdb_realm import WRAPPED, new_realm
 
 
 @pytest.fixture(params=[0, 2], ids=["one-process", "workers"])
@@ -25,7 +25,7 @@ def live(request, servers):
 
 def test_login_ticket_renewal_and_wrong_password(live):
     live.kinit("alice", "secret", "-r", "2d")
-    assert "aes256-gcm" in live.run("klist", "-e").stdout
+    assert "(skey, tkt): aes256-cts-hmac-sha1-96" in live.run("klist", "-e").stdout
     live.run("kvno", "host/www.example.com")
     live.run("kinit", "-R")
     live.run("kvno", "host/www.example.com")
@@ -47,6 +47,17 @@ def test_services_log_in_only_if_allowed(servers, allowed):
         else:
             assert "policy rejects" in result.stdout
             assert "mpc_service_logins" in r.log()
+
+
+def test_nobody_logs_in_by_a_key_of_its_own(servers):
+    """WELLKNOWN/ANONYMOUS alone gets a login key where services get none."""
+    with new_realm(servers) as r:
+        for name in ("WELLKNOWN/ANONYMOUS", "WELLKNOWN/OTHER", "ANONYMOUS/WELLKNOWN.x"):
+            r.local(f"addprinc -randkey {name}")
+            has = "mpc_login" in r.local(f"getstrs {name}")
+            assert has == (name == "WELLKNOWN/ANONYMOUS")
+        r.local("cpw -randkey WELLKNOWN/ANONYMOUS")
+        assert "mpc_login" in r.local("getstrs WELLKNOWN/ANONYMOUS")
 
 
 def test_outage_is_no_wrong_password(live, servers, all_up):
@@ -99,7 +110,7 @@ def test_a_triple_that_is_not_there_costs_no_login(servers):
         assert "in use; 1 of 2 triples serve" in r.log()
 
 
-@pytest.fixture(params=["db2", "klmdb"])
+@pytest.fixture(params=WRAPPED)
 def slow(request, servers):
     """A realm whose servers take half a second, so that things happen during a login."""
     with new_realm(servers, request.param) as r:
@@ -159,7 +170,7 @@ def test_every_failure_is_counted_when_many_wait_at_once(slow):
     assert "Failed password attempts: 7" in slow.local("getprinc alice")
 
 
-@pytest.fixture(params=["db2", "klmdb"])
+@pytest.fixture(params=WRAPPED)
 def patient(request, servers):
     """A realm whose KDC waits long for its servers; alice is locked by three wrong passwords."""
     with new_realm(servers, request.param, extra_db={"mpc_timeout": "15s"}) as r:

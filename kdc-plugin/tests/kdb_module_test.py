@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The KDB module under kadmin.local and kdb5_util: keys, outages, dumps, configuration."""
 
+import json
+
 import pytest
 
 from kdb_realm import CREATE, REALM, TAG_HEX, new_realm
@@ -121,20 +123,28 @@ def test_enctypes_the_servers_cannot_hold_are_refused(realm):
 
 def test_cross_realm_keys_follow_their_enctype(realm):
     realm.local(f"addprinc -e aes256-cts:normal -pw shared krbtgt/OTHER.ORG@{REALM}")
-    assert realm.handles("krbtgt/OTHER.ORG") == []
+    assert len(realm.handles("krbtgt/OTHER.ORG")) == 1
     realm.local(f"addprinc -pw shared krbtgt/GCM.ORG@{REALM}")
     assert len(realm.handles("krbtgt/GCM.ORG")) == 2
+    # With a realm that knows none of the servers' types: all of them local, since a KDC of ours takes
+    # whichever comes first.
+    realm.local("addprinc -e aes256-cts:normal,camellia256-cts:normal -pw shared "
+                f"krbtgt/OLD.ORG@{REALM}")
+    assert realm.handles("krbtgt/OLD.ORG") == []
+    # A random one is known to nobody: it cannot be given to the other realm.
+    realm.local(f"addprinc -e aes256-cts:normal -randkey krbtgt/RANDOM.ORG@{REALM}")
+    assert len(realm.handles("krbtgt/RANDOM.ORG")) == 1
+    assert "cannot be taken out" in realm.local(
+        f"ktadd -norandkey -k {realm.dir}/between krbtgt/RANDOM.ORG@{REALM}", check=False)
 
 
 def test_rename(realm):
-    realm.local("addprinc -pw secret alice")
-    assert "cannot be renamed" in realm.local("renprinc -force alice eve", check=False)
-    assert "does not exist" in realm.local("getprinc eve", check=False)
     realm.local("addprinc -pw secret host/a.example.com")
     realm.local("renprinc -force host/a.example.com host/b.example.com")
     realm.local(f"ktadd -norandkey -k {realm.dir}/k host/b.example.com")
 
 
+@pytest.mark.parametrize("realm", ["db2", "klmdb"], indirect=True)  # kldap takes load -update alone
 def test_dump_and_load_need_no_server(realm, servers, all_up):
     realm.local("addprinc -pw secret alice")
     realm.local("addprinc -randkey host/www.example.com")
@@ -239,7 +249,7 @@ def test_overrides(servers):
      "mpc_servers is there for more than 16 triples"),
     ({"mpc_servers": "127.0.0.1 127.0.0.1:2 127.0.0.1:3"},
      "mpc_servers must name each server as host:port"),
-    ({"mpc_wrapped": "kldap"}, "mpc_wrapped must be db2 or klmdb"),
+    ({"mpc_wrapped": "test"}, "mpc_wrapped must be db2, klmdb or kldap"),
     ({"mpc_cluster": "one"}, "mpc_cluster is not a number"),
     ({"mpc_ca": []}, "mpc_ca is missing"),
     ({"mpc_service_logins": "maybe"}, "mpc_service_logins must be true or false"),
@@ -252,7 +262,26 @@ def test_config_errors_name_the_relation(servers, wrong, text):
         assert result.returncode != 0 and text in result.stdout
 
 
-def test_iprop_is_refused(servers):
+@pytest.mark.parametrize("wrapped", ["db2", "klmdb"])
+def test_the_update_log_has_what_was_stored(servers, wrapped):
     iprop = {"iprop_enable": True, "iprop_port": 1}
-    with new_realm(servers, create=False, extra_realm=iprop) as r:
-        assert "iprop_enable" in r.run(*CREATE, check=False).stdout
+    with new_realm(servers, wrapped, extra_realm=iprop) as r:
+        r.run("kproplog", "-R")
+        r.local("addprinc -pw secret alice")
+        stored = {handle["handle"] for handle in r.handles("alice")}
+        r.local("addprinc -randkey host/a.example.com")
+        r.local("renprinc -force host/a.example.com host/b.example.com")
+        r.kdb("set-handles", "bob", stdin=json.dumps({"kvno": 1, "keep_old": False, "keys": [
+            {"enctype": -24002, "salt_type": 0, "salt": "", "handle": 32 * "a"}]}))
+        r.local("delprinc -force alice")
+        updates = r.run("kproplog", "-v", "-v").stdout.split("Update principal : ")[1:]
+        host, renamed = f"host/a.example.com@{REALM}", f"host/b.example.com@{REALM}"
+        assert [update.split("\n")[0] for update in updates] == [
+            f"alice@{REALM}", host, renamed, host, renamed,
+            f"bob@{REALM}", f"bob@{REALM}",  # made, then given keys
+            f"alice@{REALM}"]
+        assert "REQUIRES_PRE_AUTH" in updates[0]  # the module's own doing
+        logged = updates[0].lower().split(TAG_HEX)[1:]
+        assert {key[:32] for key in logged} == stored and len(stored) == 2
+        assert TAG_HEX not in updates[1].lower()
+        assert TAG_HEX + 32 * "a" in updates[6].lower()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """For the tests beside this: realms of krb5's own programs with our KDB module and provider,
-against three fake servers.
+against three fake servers. Around kldap, on a slapd of their own, with MPCKDC_LONG alone.
 
 Environment: MPCKDC_KRB5 (where the patched krb5 is installed), MPCKDC_CMAKE (the build directory).
 ctest sets both.
@@ -20,11 +20,14 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "integratio
 
 import config_files  # noqa: E402
 import daemon  # noqa: E402
+import long_tests  # noqa: E402
 import realm as realms  # noqa: E402
+import slapd  # noqa: E402
 
 TAG_HEX = b"remote-key:".hex()
 REALM = "EXAMPLE.COM"
 STOCK = config_files.STOCK_ENCTYPES
+WRAPPED = long_tests.some(["db2", "klmdb", "kldap"], ["db2", "klmdb"])
 CREATE = ("kdb5_util", "create", "-s", "-P", "master")
 
 
@@ -94,7 +97,12 @@ class KdbRealm(realms.Realm):
 
     def handles(self, principal=None):
         lines = [json.loads(line) for line in self.kdb("list").stdout.splitlines()]
-        return [h for h in lines if principal is None or h["principal"] == f"{principal}@{REALM}"]
+        return [h for h in lines if "handle" in h
+                and (principal is None or h["principal"] == f"{principal}@{REALM}")]
+
+    def keyless(self):
+        lines = [json.loads(line) for line in self.kdb("list").stdout.splitlines()]
+        return [h["principal"] for h in lines if h.get("keyless")]
 
     def dump_text(self):
         return self.dump(self.dir / "dump").read_text()
@@ -117,16 +125,39 @@ class KdbRealm(realms.Realm):
 
 
 @contextlib.contextmanager
+def directory(wrapped):
+    """(folder, LDAP server) if the entries are to lie there, else None."""
+    if wrapped != "kldap":
+        yield None
+        return
+    if slapd.missing():
+        pytest.skip(slapd.missing())
+    with tempfile.TemporaryDirectory(prefix="mpckdc-slapd-") as folder:
+        server = slapd.Slapd(f"{folder}/slapd")
+        server.start()
+        try:
+            server.fill()
+            yield pathlib.Path(folder), server
+        finally:
+            server.stop()
+
+
+@contextlib.contextmanager
 def new_realm(servers, wrapped="db2", *, create=True, enctypes=config_files.GCM_ENCTYPES,
               extra_db=None, extra_realm=None, workers=0):
-    r = KdbRealm(servers, wrapped, enctypes, extra_db or {}, extra_realm or {}, workers)
-    try:
-        r.write_files()
-        if create:
-            r.run(*CREATE)
-        yield r
-    finally:
-        r.destroy()
+    with directory(wrapped) as where:
+        relations = slapd.relations(where[1].uri, where[0] / "passwords") if where else {}
+        r = KdbRealm(servers, wrapped, enctypes, {**relations, **(extra_db or {})},
+                     extra_realm or {}, workers)
+        try:
+            r.write_files()
+            if where:
+                slapd.stash_passwords(r, where[0] / "passwords")
+            if create:
+                r.run(*CREATE)
+            yield r
+        finally:
+            r.destroy()
 
 
 @pytest.fixture(scope="module")
@@ -136,7 +167,7 @@ def servers():
     s.close()
 
 
-@pytest.fixture(params=["db2", "klmdb"])
+@pytest.fixture(params=WRAPPED)
 def realm(request, servers):
     with new_realm(servers, request.param) as r:
         yield r

@@ -9,7 +9,7 @@ import subprocess
 import pytest
 
 import config_files
-from kdb_realm import REALM, TAG_HEX, new_realm
+from kdb_realm import REALM, TAG_HEX, WRAPPED, new_realm
 
 HTTP = "HTTP/www.example.com"
 GCM, AES256 = "-24002", "18"
@@ -19,7 +19,7 @@ def program(name):
     return config_files.CMAKE / "kdc-plugin/tests" / name
 
 
-@pytest.fixture(scope="module", params=["db2", "klmdb"])
+@pytest.fixture(scope="module", params=WRAPPED)
 def hooked(request, servers):
     """A realm with the hook of kadm5_hook.c, which does nothing without an order."""
     with new_realm(servers, request.param) as r:
@@ -246,12 +246,12 @@ def test_full_database(servers, name):
 
 
 @pytest.mark.parametrize("name", ["dave", "HTTP/dave.example.com"])
-@pytest.mark.parametrize("wrapped", ["db2", "klmdb"])
+@pytest.mark.parametrize("wrapped", WRAPPED)
 def test_database_that_refuses_an_entry(servers, wrapped, name):
     with new_realm(servers, wrapped, extra_db={"mpc_service_logins": True}) as r:
         before = state_of(r, servers)
         text = r.local(f"addprinc -x nonsense=1 -pw secret {name}", check=False)
-        assert "nsupported argument" in text, text
+        assert "nsupported argument" in text or "unknown option" in text, text
         assert state_of(r, servers) == before
 
 

@@ -74,7 +74,7 @@ class ProviderTest : public ::testing::Test {
     // One process, one realm of servers: each test starts the provider anew.
     mpc_options options = realm_.Options(3000);
     options.log = +[](int, const char* text) { log_ += std::string(text) + "\n"; };
-    const krb5_error_code code = provider_register(context_, &options);
+    const krb5_error_code code = provider_register(context_, &options, CONTEXTS_OF_DATABASES);
     EXPECT_EQ(code, 0);
     krb5_c_set_remote_key_host(&kHost);
     user_ = Reference(user_handle_);
@@ -196,7 +196,18 @@ class ProviderTest : public ::testing::Test {
     const krb5_data cipher = View(preauth), request = View(as_req);
     const krb5_remote_key_as_hint hint = {
         &client, preauth.empty() ? nullptr : &cipher, &service,         ticket,
-        reply,   as_req.empty() ? nullptr : &request, finish_with_reply};
+        reply,   as_req.empty() ? nullptr : &request, finish_with_reply, nullptr, nullptr};
+    krb5_c_remote_key_hint_as(context_, &hint);
+  }
+  // Of a client whom krb5kdc has proved by this element, and whose reply is under a key of its own.
+  void HintProved(krb5_preauthtype type, const std::string& proof, const std::string& body,
+                  size_t ticket) {
+    const krb5_data request_body = View(body);
+    const krb5_pa_data element = {
+        KV5M_PA_DATA, type, static_cast<unsigned>(proof.size()),
+        reinterpret_cast<krb5_octet*>(const_cast<char*>(proof.data()))};
+    const krb5_remote_key_as_hint hint = {&user_,  nullptr, &tgs_,    ticket,       0,
+                                          nullptr, 0,       &element, &request_body};
     krb5_c_remote_key_hint_as(context_, &hint);
   }
   void HintTgs(const std::string& tgt, const krb5_keyblock& service) {
@@ -214,10 +225,12 @@ class ProviderTest : public ::testing::Test {
     return tgt;
   }
   void ExpectChecksums(const krb5_keyblock& remote, const krb5_keyblock& local) {
-    const std::string sum = Checksum(remote, 17, "PAC");
-    EXPECT_TRUE(Valid(local, 17, "PAC", sum));
-    EXPECT_TRUE(Valid(remote, 17, "PAC", sum));
-    EXPECT_FALSE(Valid(remote, 17, "other", sum));
+    for (const krb5_keyusage usage : {17, 64}) {
+      const std::string sum = Checksum(remote, usage, "PAC");
+      EXPECT_TRUE(Valid(local, usage, "PAC", sum));
+      EXPECT_TRUE(Valid(remote, usage, "PAC", sum));
+      EXPECT_FALSE(Valid(remote, usage, "other", sum));
+    }
   }
   void ExpectNoPrf(const krb5_keyblock& key) {
     EXPECT_FALSE(krb5_c_key_has_prf(&key));

@@ -27,13 +27,14 @@ class SourceTest : public ProviderTest {
   SourceTest() {
     const std::string master(32, 'm');
     const krb5_keyblock key = Local(master, ENCTYPE_AES256_CTS_HMAC_SHA1_96);
-    source_use_master_key(&key);
+    source_use_master_key(context_, &key);
     realm_.parties[1]->behaviour.received = [this](const v1::Job& job) {
       const std::lock_guard<std::mutex> lock(mutex_);
       told_ = {job.source(), job.source_proved()};
     };
   }
   ~SourceTest() override {
+    source_forget(context_);
     request_source = {};
     prefers_stream = false;
   }
@@ -109,7 +110,7 @@ TEST_F(SourceTest, ALoginSaysItWithItsHint) {
   EXPECT_EQ(told_, TicketFrom(address, true));
   EndRequest();
   Checksum(tgs_, 17, "PAC");
-  EXPECT_EQ(told_.source, 0u) << "only what opens something says where it came from";
+  EXPECT_EQ(told_.source, 0u) << "only what opens something, and a login, says where it came from";
 }
 
 TEST_F(SourceTest, AHostThatKnowsNoneSaysNone) {

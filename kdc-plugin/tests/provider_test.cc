@@ -446,13 +446,5 @@ TEST_F(ProviderTest, KeysThatNobodyHoldsAreNamed) {
   EXPECT_EQ(Jobs(), 0);
 }
 
-TEST_F(ProviderTest, AnotherRealmInTheSameProcessIsRefused) {
-  mpc_options options = realm_.Options();
-  options.realm = "OTHER.ORG";
-  const krb5_error_code code = provider_register(context_, &options);
-  EXPECT_EQ(code, EINVAL);
-  EXPECT_THAT(Message(code), HasSubstr("OTHER.ORG"));
-}
-
 }  // namespace
 }  // namespace mpckdc::test

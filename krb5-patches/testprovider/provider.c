@@ -501,11 +501,13 @@ op_hint_as(krb5_context context, void *moddata, const krb5_remote_key_as_hint *h
     struct key *k;
     krb5_data handle;
 
-    log_line("hint_as preauth=%lu ticket=%lu reply=%lu checksum=%lu",
+    log_line("hint_as preauth=%lu ticket=%lu reply=%lu checksum=%lu proof=%d body=%lu",
              hint->preauth_cipher ? (unsigned long)hint->preauth_cipher->length : 0,
              hint->ticket_key ? (unsigned long)hint->ticket_size : 0,
              (unsigned long)hint->reply_size,
-             hint->as_req ? (unsigned long)hint->as_req->length : 0);
+             hint->as_req ? (unsigned long)hint->as_req->length : 0,
+             hint->proof ? (int)hint->proof->pa_type : 0,
+             hint->request_body ? (unsigned long)hint->request_body->length : 0);
     if (r == NULL)
         return;
     r->hinted = r->is_as = TRUE;

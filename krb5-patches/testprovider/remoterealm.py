@@ -17,7 +17,7 @@ tamper_path = os.path.join(os.getcwd(), 'remotetest.tamper')
 GCM = 'aes256-gcm:normal aes128-gcm:normal'
 
 
-def make_realm(enctypes=GCM, realm_conf={}, **more):
+def make_realm(enctypes=GCM, realm_conf={}, krb5_conf={}, **more):
     """A realm whose user needs pre-authentication, and whose KDC is not started."""
     for path in (log_path, outage_path, tamper_path):
         if os.path.exists(path):
@@ -28,7 +28,8 @@ def make_realm(enctypes=GCM, realm_conf={}, **more):
     conf = {'supported_enctypes': enctypes, 'disable_pac': 'true'}
     conf.update(realm_conf)
     realm = K5Realm(krb5_conf={'libdefaults': {'permitted_enctypes':
-                                               'aes256-gcm aes128-gcm DEFAULT'}},
+                                               'aes256-gcm aes128-gcm DEFAULT'},
+                               **krb5_conf},
                     kdc_conf={'realms': {'$realm': conf}},
                     get_creds=False, start_kdc=False, **more)
     for princ in (realm.host_princ, realm.krbtgt_princ, realm.user_princ):

@@ -15,6 +15,7 @@ namespace mpckdc::admin {
 // Each prints its result and returns the exit status, or an error that the caller prints.
 absl::StatusOr<ExitCode> InitRealmCommand(Session& session);
 absl::StatusOr<ExitCode> EnrollCommand(Session& session);
+absl::StatusOr<ExitCode> ImportCommand(Session& session);
 absl::StatusOr<ExitCode> RandkeyCommand(Session& session);
 absl::StatusOr<ExitCode> DeleteCommand(Session& session);
 absl::StatusOr<ExitCode> GcCommand(Session& session);
@@ -23,6 +24,7 @@ absl::StatusOr<ExitCode> ListCommand(Session& session);
 absl::StatusOr<ExitCode> VerifyCommand(Session& session);
 absl::StatusOr<ExitCode> PolicyCommand(Session& session);
 absl::StatusOr<ExitCode> StatusCommand(Session& session);
+absl::StatusOr<ExitCode> TopCommand(Session& session);
 absl::StatusOr<ExitCode> RefreshCommand(Session& session);
 absl::StatusOr<ExitCode> ReplacePartyCommand(Session& session);
 absl::StatusOr<ExitCode> CatchUpCommand(Session& session);

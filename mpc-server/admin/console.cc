@@ -39,6 +39,10 @@ void Console::Print(const nlohmann::json& value) {
   out_ << value.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
 }
 
+void Console::BeginScreen() {
+  if (settings_.out_is_terminal && !settings_.json) out_ << "\033[H\033[J";
+}
+
 void Console::SayLine(Colour colour, absl::string_view line) {
   if (settings_.json) return;
   const bool coloured = settings_.out_is_terminal && colour != Colour::kNone;

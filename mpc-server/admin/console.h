@@ -33,6 +33,8 @@ class Console {
       : out_(*out), err_(*err), settings_(settings) {}
 
   bool json() const { return settings_.json; }
+  // For what is shown again and again: on a terminal the next line is the topmost, below it nothing.
+  void BeginScreen();
   void Print(const Table& table);
   void Print(const nlohmann::json& value);  // nothing without --json
   // A line of text, put together from its parts, among results; nothing with --json.

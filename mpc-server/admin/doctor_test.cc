@@ -38,6 +38,46 @@ TEST_F(RunTest, DoctorComparesStoresWithTheKdb) {
   Expect(5, {"list"});
 }
 
+// As where a directory's access rules hide krbPrincipalKey from us: keys that are in use are the ones
+// to which nothing seems to refer.
+TEST_F(RunTest, DoctorDeletesNoKeyOfWhoShowsNone) {
+  Enroll(0, "alice");
+  Enroll(0, "bob");
+  Enroll(0, "carol");
+  kdb_.principals["bob@EXAMPLE.COM"].clear();
+  kdb_.principals.erase("carol@EXAMPLE.COM");
+  Expect(0, {"doctor", "--fix"},
+         {"shows no key of theirs: bob@EXAMPLE.COM", "krbPrincipalKey",
+          "deleted keys to which nothing refers: carol@EXAMPLE.COM"});
+  ExpectKeys(4);
+  Expect(0, {"delete", "--old", "--all"}, {"0 keys deleted"}, {"left: those of 1 principals"});
+  ExpectKeys(4);
+  Expect(0, {"delete", "--old", "bob"}, {"2 keys deleted"});
+  ExpectKeys(2);
+}
+
+// Two entries of which a crash left both: which one is in use, and what ends the other.
+TEST_F(RunTest, DoctorNamesWhatAnInterruptedRenamingLeft) {
+  Enroll(0, "alice");
+  Enroll(0, "bob");
+  v1::KeyInfo& alice = kdb_.principals["alice@EXAMPLE.COM"][0];
+  v1::KeyInfo& bob = kdb_.principals["bob@EXAMPLE.COM"][0];
+  bob.set_renamed_from("alice@EXAMPLE.COM");
+  Expect(0, {"doctor"},
+         {"renaming alice@EXAMPLE.COM to bob@EXAMPLE.COM was interrupted; the old name holds",
+          "mpc-admin delete bob@EXAMPLE.COM"});
+  alice.set_renamed_to("bob@EXAMPLE.COM");
+  EXPECT_THAT(Expect(0, {"doctor"},
+                     {"alice@EXAMPLE.COM was renamed and is bob@EXAMPLE.COM now",
+                      "mpc-admin delete alice@EXAMPLE.COM"})
+                  .out,
+              Not(HasSubstr("interrupted")));
+  bob.clear_renamed_from();
+  Expect(0, {"doctor"}, {"alice@EXAMPLE.COM was renamed and is bob@EXAMPLE.COM now"});
+  alice.clear_renamed_to();
+  EXPECT_THAT(Expect(0, {"doctor"}).out, Not(HasSubstr("renam")));
+}
+
 TEST_F(RunTest, DoctorLooksAtServers) {
   v1::StatusReply& status = realm_.servers[1]->status();
   const v1::StatusReply good = status;
@@ -131,6 +171,47 @@ TEST_F(RunTest, DoctorNamesServicesWhoseTicketsDoNotAge) {
   Expect(0, {"doctor"}, {}, {});
   kdb_.principals["HTTP/www.example.com@EXAMPLE.COM"][0].set_enctype(kEnctypeAes256Sha1);
   Expect(0, {"doctor"}, {"lives as long as the key: HTTP/www.example.com@EXAMPLE.COM"});
+  // As kadmin addprinc makes one.
+  const std::string handle = kdb_.principals["HTTP/www.example.com@EXAMPLE.COM"][0].handle();
+  v1::KeyInfo between;
+  for (const auto& server : realm_.servers) {
+    v1::SharePackage package = server->committed().at(handle);
+    package.mutable_info()->set_principal("krbtgt/OTHER.ORG@EXAMPLE.COM");
+    package.mutable_info()->set_handle(std::string(16, 'b'));
+    package.mutable_info()->set_key_class(v1::KEY_CLASS_TGS);
+    between = package.info();
+    server->Plant(package);
+  }
+  std::vector<v1::KeyInfo>& stored = kdb_.principals["krbtgt/OTHER.ORG@EXAMPLE.COM"];
+  stored.push_back(between);
+  EXPECT_THAT(Expect(0, {"doctor"}).out, Not(HasSubstr("krbtgt/OTHER.ORG@EXAMPLE.COM")));
+  stored[0].set_enctype(kEnctypeAes256Sha1);
+  Expect(0, {"doctor"}, {"is good as long as the key: krbtgt/OTHER.ORG@EXAMPLE.COM"});
+}
+
+// A key without usage 64 is named while it is its principal's newest.
+TEST_F(RunTest, DoctorNamesKeysFromBeforeAuthenticationIndicators) {
+  Enroll(0, "HTTP/www.example.com");
+  const v1::KeyInfo key = kdb_.principals["HTTP/www.example.com@EXAMPLE.COM"][0];
+  for (const auto& server : realm_.servers) {
+    v1::SharePackage package = server->committed().at(key.handle());
+    package.mutable_info()->set_before_cammac(true);
+    server->Plant(package);
+  }
+  Expect(0, {"doctor"},
+         {"before authentication indicators", "HTTP/www.example.com@EXAMPLE.COM",
+          "mpc-admin rotate-krbtgt"});
+  // It is no more when a newer one is there.
+  v1::KeyInfo newer = key;
+  newer.set_handle(std::string(16, 'n'));
+  newer.set_kvno(key.kvno() + 1);
+  kdb_.principals["HTTP/www.example.com@EXAMPLE.COM"].push_back(newer);
+  for (const auto& server : realm_.servers) {
+    v1::SharePackage package = server->committed().at(key.handle());
+    *package.mutable_info() = newer;
+    server->Plant(package);
+  }
+  EXPECT_THAT(Expect(0, {"doctor"}).out, Not(HasSubstr("before authentication indicators")));
 }
 
 }  // namespace

@@ -29,8 +29,12 @@ Powers PowersFor(const Options& options, const std::string& principal,
   });
   if (latest != present.end()) {
     powers.gate = latest->gate();
-    // Of one that is kept for the password history the class is forgotten.
-    if (latest->key_class() != v1::KEY_CLASS_HISTORY) powers.key_class = latest->key_class();
+    // Of one that is kept for the password history the class is forgotten, and what follows an
+    // imported krbtgt is drawn.
+    if (latest->key_class() != v1::KEY_CLASS_HISTORY &&
+        latest->key_class() != v1::KEY_CLASS_TGS_OLD) {
+      powers.key_class = latest->key_class();
+    }
   }
   powers.gate = options.gate.value_or(powers.gate);
   if (powers.key_class != v1::KEY_CLASS_TGS) {
@@ -170,13 +174,13 @@ absl::StatusOr<std::vector<v1::KeyInfo>> PlannedKeys(const Session& session, con
 
 // ---- The commands ----
 
-namespace {
-
 absl::StatusOr<enroll::PackageSigner> LoadSigner(const Session& session) {
   const enroll::AdminIdentity& identity = session.config.identity;
   return Advise(enroll::PackageSigner::FromPemFiles(identity.certificate_file, identity.key_file),
                 "correct [identity] in the configuration");
 }
+
+namespace {
 
 // Refused when the principal has protected keys and `replace` is false.
 absl::StatusOr<KdbPlan> PlanFor(Session& session, const std::string& principal, bool replace) {
@@ -225,12 +229,6 @@ void DeleteOld(Session& session, const std::vector<std::string>& old, ReplacedKe
                            s.message(), "; later: mpc-admin delete --old ", result->now.principal);
   }
 }
-
-// What becomes of the keys that are replaced.
-enum class OldKeys {
-  kAsOptionsSay,
-  kStayInUse,  // the database goes on naming them
-};
 
 absl::StatusOr<ReplacedKeys> ReplaceKeys(Session& session, const enroll::PackageSigner& signer,
                                          const KdbPlan& plan, uint32_t kvno, NewKeys keys,
@@ -408,10 +406,14 @@ absl::StatusOr<NewKeys> KeysToDraw(const std::string&, const std::vector<v1::Key
 
 }  // namespace
 
-absl::StatusOr<nlohmann::json> DrawNext(Session& session, const std::string& principal) {
+absl::StatusOr<nlohmann::json> DrawNext(Session& session, const std::string& principal,
+                                        OldKeys old_keys, uint32_t at_least) {
   ASSIGN_OR_RETURN(enroll::PackageSigner signer, LoadSigner(session));
-  return GiveKeysTo(principal, session, signer, /*replace=*/true, kDrawn, KeysToDraw,
-                    OldKeys::kStayInUse);
+  const MakeKeys make = [&](const std::string& name, const auto& planned, uint32_t* kvno) {
+    *kvno = std::max(*kvno, at_least);
+    return KeysToDraw(name, planned, kvno);
+  };
+  return GiveKeysTo(principal, session, signer, /*replace=*/true, kDrawn, make, old_keys);
 }
 
 namespace {

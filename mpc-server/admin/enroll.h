@@ -59,9 +59,19 @@ absl::StatusOr<NewKeys> KeysOfKeytab(const std::vector<v1::KeyInfo>& planned,
 // krbtgt's keys are drawn, never enrolled.
 absl::Status RefuseKrbtgt(const std::string& principal);
 
-// rotate-krbtgt: the servers draw the principal's next keys; the database goes on naming the old
-// ones. Returns what `randkey --json` would print.
-absl::StatusOr<nlohmann::json> DrawNext(Session& session, const std::string& principal);
+// What becomes of the keys that are replaced.
+enum class OldKeys {
+  kAsOptionsSay,
+  kStayInUse,  // the database goes on naming them
+};
+
+// rotate-krbtgt, import-realm: the servers draw the principal's next keys, of this version at least.
+// Returns what `randkey --json` would print.
+absl::StatusOr<nlohmann::json> DrawNext(Session& session, const std::string& principal,
+                                        OldKeys old_keys = OldKeys::kStayInUse,
+                                        uint32_t at_least = 0);
+// The administrator's, for share packages.
+absl::StatusOr<enroll::PackageSigner> LoadSigner(const Session& session);
 
 // Those of the plan's enctypes that the servers hold, narrowed by --enctype. A ticket-granting key
 // meets no client: without --enctype it gets the gcm enctypes alone.

@@ -115,6 +115,13 @@ absl::StatusOr<ExitCode> EndNow(Session& session, KeyListing keys) {
       keys.erase(handle);
       ++spared;
     }
+    const size_t before = keys.size();
+    const std::set<std::string> unseen = SpareKeyless(session.keyless(), &keys);
+    if (!unseen.empty()) {
+      session.console.Remark(before - keys.size(), " more are left, of ", unseen.size(),
+                             " principals that show no key at all in the KDC's database: can it be "
+                             "read whole? (deploy/ldap.md); --force deletes them too");
+    }
   }
   if (!keys.empty()) {
     RETURN_IF_ERROR(

@@ -89,6 +89,16 @@ TEST_F(GcTest, EndsThemAtOnceButNotWhatTheDatabaseNames) {
   EXPECT_EQ(Held(), 2u);
 }
 
+TEST_F(GcTest, EndsNoKeyOfWhoShowsNoneInTheDatabase) {
+  Enroll(0, "alice");
+  Enroll(0, "alice", {"--replace", "--delete-old"});
+  kdb_.principals["alice@EXAMPLE.COM"].clear();
+  yes_ = true;
+  Expect(0, {"gc", "--now"}, {"0 keys deleted at once"}, {"2 more are left", "--force"});
+  EXPECT_EQ(Held(), 4u);
+  Expect(0, {"gc", "--now", "--force"}, {"2 keys deleted at once"});
+}
+
 TEST_F(GcTest, DeleteNowIsAtOnce) {
   Enroll(0, "alice");
   Expect(0, {"delete", "alice", "--now"}, {"2 keys deleted from the servers"});

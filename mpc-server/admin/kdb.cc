@@ -227,7 +227,7 @@ absl::StatusOr<std::vector<absl::Status>> Kdb::SetHandlesOfMany(
   return results;
 }
 
-absl::StatusOr<std::vector<v1::KeyInfo>> Kdb::List() const {
+absl::StatusOr<std::vector<v1::KeyInfo>> Kdb::List(std::set<std::string>* keyless) const {
   ASSIGN_OR_RETURN(std::string output, run_({"list"}, "", /*undisturbed=*/false));
   std::vector<v1::KeyInfo> keys;
   size_t number = 0;
@@ -236,12 +236,18 @@ absl::StatusOr<std::vector<v1::KeyInfo>> Kdb::List() const {
     if (absl::StripAsciiWhitespace(line).empty()) continue;
     const json object = json::parse(line.begin(), line.end(), nullptr, false);
     Members members(object);
+    if (object.is_object() && object.value("keyless", json(false)) == true) {
+      if (keyless != nullptr) keyless->insert(members.Text("principal"));
+      continue;
+    }
     v1::KeyInfo& key = keys.emplace_back();
     key.set_principal(members.Text("principal"));
     key.set_kvno(members.Number<uint32_t>("kvno"));
     key.set_enctype(members.Number<int32_t>("enctype"));
     key.set_handle(members.Bytes("handle"));
     key.set_for_history(object.is_object() && object.value("history", json(false)) == true);
+    if (object.contains("renamed_from")) key.set_renamed_from(members.Text("renamed_from"));
+    if (object.contains("renamed_to")) key.set_renamed_to(members.Text("renamed_to"));
     if (!members.ok() || key.handle().size() != enroll::kHandleBytes) {
       return Odd("line ", number, " of the list is not a key");
     }

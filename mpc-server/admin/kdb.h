@@ -3,6 +3,7 @@
 #define MPC_SERVER_ADMIN_KDB_H_
 
 #include <functional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -57,7 +58,10 @@ KdbProgram KdbCommand(std::vector<std::string> command, bool quote_arguments,
 //   set-handles-many           <- a line as of set-handles each, with "principal"
 //                              -> for each a line {} or {"error", "not_found"}
 //   list                       -> a line {"principal", "kvno", "enctype", "handle"} per handle,
-//                                 with "history": true of one that only a password history names
+//                                 with "history": true of one that only a password history names,
+//                                 and "renamed_from" or "renamed_to" of an entry whose renaming
+//                                 has not come to its end;
+//                                 {"principal", "keyless": true} for one that has no key at all
 //   delete PRINCIPAL           as kadmin's delprinc
 //   tickets PRINCIPAL          -> {"principal", "changed" (when its keys were, seconds since 1970),
 //                                  "longest" (seconds that a ticket for it can live or be renewed)}
@@ -81,11 +85,17 @@ class Kdb {
   absl::StatusOr<Plans> PlanMany(absl::Span<const std::string> principals, bool create) const;
   absl::StatusOr<std::vector<absl::Status>> SetHandlesOfMany(
       absl::Span<const KdbNewKeys> principals) const;
-  // All keys: principal, version, enctype and handle.
-  absl::StatusOr<std::vector<v1::KeyInfo>> List() const;
+  // All keys: principal, version, enctype and handle. `keyless` (may be null): the principals that
+  // have no key of any kind, as all seem to where a directory's access rules hide keys.
+  absl::StatusOr<std::vector<v1::KeyInfo>> List(std::set<std::string>* keyless = nullptr) const;
   absl::Status Delete(const std::string& principal) const;
   absl::StatusOr<KdbTickets> Tickets(const std::string& principal) const;
   absl::Status Purge(const std::string& principal, uint32_t keep_from) const;
+  // Another command of mpc-kdb: those of import_kdb.h.
+  absl::StatusOr<std::string> Run(const std::vector<std::string>& arguments,
+                                  const std::string& input, bool undisturbed) const {
+    return run_(arguments, input, undisturbed);
+  }
 
  private:
   const KdbProgram run_;

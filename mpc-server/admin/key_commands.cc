@@ -278,7 +278,14 @@ absl::StatusOr<ExitCode> DeleteCommand(Session& session) {
   // neither, or already referred to.
   ASSIGN_OR_RETURN(const KdbEntries* entries, session.ReadKdbAgain());
   if (session.options.all) RETURN_IF_ERROR(CheckDatabaseBelongs(listing, *entries));
-  const KeyListing unused = Unreferenced(listing, *entries);
+  KeyListing unused = Unreferenced(listing, *entries);
+  const std::set<std::string> unseen =
+      session.options.all ? SpareKeyless(session.keyless(), &unused) : std::set<std::string>();
+  if (!unseen.empty()) {
+    session.console.Remark("left: those of ", unseen.size(),
+                           " principals that show no key at all in the KDC's database; name each if "
+                           "it has none (deploy/ldap.md says what else it may be)");
+  }
   const absl::Status s =
       session.DeleteKeys(Named(unused), now ? enroll::Deletion::kNow : enroll::Deletion::kRetire);
   if (!s.ok()) return Advise(s, "when the server answers run mpc-admin delete --old --all");

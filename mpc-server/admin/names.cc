@@ -45,12 +45,15 @@ constexpr absl::string_view kServiceNames[] = {
 constexpr std::pair<v1::Gate, const char*> kGates[] = {
     {v1::GATE_TIMESTAMP, "timestamp"},
     {v1::GATE_KDC_TRUSTED, "kdc-trusted"},
-    {v1::GATE_NONE, "none"}};
+    {v1::GATE_NONE, "none"},
+    {v1::GATE_PKINIT, "pkinit"},
+    {v1::GATE_TIMESTAMP_OR_PKINIT, "timestamp-or-pkinit"}};
 
 constexpr std::pair<v1::KeyClass, const char*> kKeyClasses[] = {{v1::KEY_CLASS_USER, "user"},
                                                                 {v1::KEY_CLASS_TGS, "tgs"},
                                                                 {v1::KEY_CLASS_SERVICE, "service"},
-                                                                {v1::KEY_CLASS_HISTORY, "history"}};
+                                                                {v1::KEY_CLASS_HISTORY, "history"},
+                                                                {v1::KEY_CLASS_TGS_OLD, "tgs-old"}};
 
 template <class Names, class T>
 std::string NameOf(const Names& names, T value) {
@@ -76,7 +79,8 @@ absl::StatusOr<v1::Gate> GateFromName(absl::string_view name) {
     if (name == gate_name) return gate;
   }
   return absl::InvalidArgumentError(
-      absl::StrCat("unknown gate \"", name, "\": expected timestamp, kdc-trusted or none"));
+      absl::StrCat("unknown gate \"", name,
+                   "\": expected timestamp, pkinit, timestamp-or-pkinit, kdc-trusted or none"));
 }
 
 std::string KeyClassName(v1::KeyClass key_class) { return NameOf(kKeyClasses, key_class); }

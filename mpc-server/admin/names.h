@@ -11,7 +11,7 @@
 
 namespace mpckdc::admin {
 
-std::string GateName(v1::Gate gate);  // "timestamp", "kdc-trusted", "none"
+std::string GateName(v1::Gate gate);  // "timestamp", "pkinit", ...
 absl::StatusOr<v1::Gate> GateFromName(absl::string_view name);
 std::string KeyClassName(v1::KeyClass key_class);  // "user", "tgs", "service"
 

@@ -78,9 +78,10 @@ void AddPasswordStdin(CLI::App& command, Options* o) {
 }
 
 void AddGate(CLI::App& command, Options* o) {
-  AddOption(command, "--gate", "GATE:{timestamp,kdc-trusted,none}",
+  AddOption(command, "--gate", "GATE:{timestamp,pkinit,timestamp-or-pkinit,kdc-trusted,none}",
             "What must precede a ticket. timestamp: an encrypted timestamp, which the servers "
-            "verify; kdc-trusted: the KDC's word, for OTP and PKINIT; none: nothing.",
+            "verify; pkinit: the signature of a certificate, which the servers verify; "
+            "timestamp-or-pkinit: either; kdc-trusted: the KDC's word, for OTP; none: nothing.",
             To(&o->gate, GateFromName));
 }
 
@@ -191,6 +192,51 @@ void AddRotate(CLI::App& app, Options* o) {
             To(&o->if_older, ParseLife));
 }
 
+void AddTop(CLI::App& app, Options* o) {
+  CLI::App& top = *app.add_subcommand(
+      "top",
+      "show again and again what the servers do: logins a second, batches, how long they take\n"
+      "Rates and means are of the time since the last look. Ctrl-C ends it.");
+  AddOption(top, "--interval", "SECONDS", "Between two looks, 2 unless told otherwise.",
+            command_line::ToNumber(&o->interval, 0.1, 3600.0));
+  AddOption(top, "--count", "N", "End after N looks.",
+            command_line::ToNumber(&o->count, 1, 1'000'000));
+}
+
+void AddImport(CLI::App& app, Options* o) {
+  CLI::App& import = *app.add_subcommand(
+      "import-realm",
+      "move the users of an MIT realm here with their passwords\n"
+      "Reads the realm through its own kdc.conf, or from a dump and its stash file; all files are "
+      "on the KDC's host. PRINCIPALs: these alone. Given again after an interruption it does what "
+      "is left. Until --commit each principal can go back. See mpc-admin(8).");
+  AddOperands(import, "PRINCIPAL", limits::kBulkPrincipals, &o->operands);
+  AddOption(import, "--source", "KDC.CONF",
+            "The kdc.conf of the realm to be imported, with db2, klmdb or kldap.",
+            ToText(&o->source));
+  AddOption(import, "--dump", "FILE", "Or what kdb5_util dump wrote there.", ToText(&o->dump));
+  AddOption(import, "--stash", "FILE", "With --dump: its master key, as kdb5_util stash writes it.",
+            ToText(&o->stash));
+  AddOption(import, "--scratch", "FOLDER",
+            "With --dump: where a database of its own is made of it, on the KDC's host. "
+            "/var/lib/krb5kdc/mpc-import without the option.",
+            ToText(&o->scratch));
+  AddFlag(import, "--dry-run", "Say what would be done and what would be left, and why.",
+          &o->dry_run);
+  AddFlag(import, "--rollback",
+          "The PRINCIPALs, or all that were imported, are again as they were.", &o->rollback);
+  AddFlag(import, "--commit",
+          "The import stays: krbtgt's next key is drawn, the old one only opens tickets, and what "
+          "a rollback needs is removed.",
+          &o->commit);
+  AddFlag(import, "--scrub",
+          "After --commit: overwrite what is left of the old keys on the KDC's host, and name the "
+          "copies elsewhere that stay dangerous. Stop krb5kdc and kadmind before.",
+          &o->scrub);
+  AddFlag(import, "--yes", "Do not ask.", &o->yes);
+  AddGate(import, o);
+}
+
 void AddSpan(CLI::App& command, Options* o) {
   AddOption(command, "--since", "TIME",
             "From then on, UTC: 2026-11-21, 2026-11-21T16:00 or 2026-11-21T16:00:00Z.",
@@ -240,6 +286,7 @@ void Describe(CLI::App& app, Options* o) {
   app.add_subcommand("init-realm", "make the three servers ready for the realm; harmless again");
   AddEnroll(app, o);
   AddRandkey(app, o);
+  AddImport(app, o);
   AddRotate(app, o);
   AddDelete(app, o);
   AddGc(app, o);
@@ -250,6 +297,7 @@ void Describe(CLI::App& app, Options* o) {
   AddGate(AddCommand(app, "policy", /*required=*/true, o,
                      "show or set what must precede a ticket"), o);
   app.add_subcommand("status", "show the three servers");
+  AddTop(app, o);
   AddFlag(*app.add_subcommand("refresh",
                               "make all shares anew: what was stolen before is then worth nothing"),
           "--no-wait",

@@ -27,7 +27,11 @@ struct Options {
   bool force = false, staged = false, fix = false, kadmin = false;
   bool now = false, yes = false, collect = false, keep = false;  // delete, gc
   bool finish = false, show_state = false;                       // rotate-krbtgt
+  bool dry_run = false, rollback = false, commit = false, scrub = false;  // import-realm
+  std::string dump, stash, source, scratch;
   std::optional<absl::Duration> if_older;
+  double interval = 2;                                           // top, seconds
+  size_t count = 0;                                              // top; 0: until it is interrupted
   std::string keytab, kinit;
   std::string head, principal, service;  // audit
   absl::Time since = absl::InfinitePast(), until = absl::InfiniteFuture();

@@ -246,6 +246,10 @@ TEST(Kdb, ParsesLists) {
       R"("handle":"00112233445566778899aabbccddeeff"})";
   EXPECT_EQ(Answering(line + "\n\n" + line + "\n").List()->size(), 2u);
   EXPECT_EQ(Answering("").List()->size(), 0u);
+  std::set<std::string> keyless;
+  EXPECT_EQ(Answering(line + "\n" + R"({"principal":"b@R","keyless":true})" "\n").List(&keyless)->size(),
+            1u);
+  EXPECT_THAT(keyless, testing::ElementsAre("b@R"));
   EXPECT_THAT(Message(Answering(line + "\n{}").List().status()), HasSubstr("line 2"));
   EXPECT_FALSE(Answering(R"({"principal":"a@R","kvno":1,"enctype":1,"handle":"00"})").List().ok());
 }

@@ -29,6 +29,7 @@ const std::map<std::string, Command>& Commands() {
       {"policy", PolicyCommand},        {"status", StatusCommand},   {"doctor", DoctorCommand},
       {"test-login", TestLoginCommand}, {"readmit", ReadmitCommand}, {"gc", GcCommand},
       {"refresh", RefreshCommand},      {"catch-up", CatchUpCommand},
+      {"top", TopCommand},              {"import-realm", ImportCommand},
       {"replace-party", ReplacePartyCommand}, {"rotate-krbtgt", RotateCommand},
   };
   return commands;

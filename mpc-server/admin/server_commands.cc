@@ -93,6 +93,11 @@ static void to_json(json& out, const SurveyedServer& server) {
               {"batches", s.batches()},
               {"jobs", s.jobs()},
               {"jobs_failed", s.jobs_failed()},
+              {"jobs_waiting", s.jobs_waiting()},
+              {"logins", s.logins()},
+              {"batches_waited_us", s.batches_waited_us()},
+              {"batches_agreed_us", s.batches_agreed_us()},
+              {"batches_computed_us", s.batches_computed_us()},
               {"quotas", s.quotas()},
               {"jobs_over_quota", s.jobs_over_quota()},
               {"degraded", s.degraded()},
@@ -120,9 +125,13 @@ static void to_json(json& out, const SurveyedServer& server) {
       {"time_us", q.time_us()}};
 }
 
-namespace {
 
-std::string State(const v1::StatusReply& status) {
+std::string DistanceOf(const v1::StatusReply& status) {
+  const int64_t us = std::max(status.peer_distance_us_prev(), status.peer_distance_us_next());
+  return us <= 0 ? "-" : absl::StrFormat("%.2f ms", static_cast<double>(us) / 1e3);
+}
+
+std::string StateOf(const v1::StatusReply& status) {
   if (status.has_database() && !status.database().reachable()) return "NO DATABASE";
   if (!status.initialised()) return "no realm yet";
   if (status.has_quarantine()) return "QUARANTINED";
@@ -130,6 +139,8 @@ std::string State(const v1::StatusReply& status) {
   if (!status.degraded().empty()) return "degraded";
   return status.peers_connected() ? "ready" : "waits for peers";
 }
+
+namespace {
 
 std::string Shown(const std::string& security) {
   return security.empty() ? "-" : security == "active" ? security : absl::AsciiStrToUpper(security);
@@ -141,11 +152,6 @@ std::string ShownProtocol(const v1::StatusReply& status) {
   return status.last_protocol().empty() ? "-" : status.last_protocol();
 }
 
-// Of the two lines: the longer way, the slower one.
-std::string ShownDistance(const v1::StatusReply& status) {
-  const int64_t us = std::max(status.peer_distance_us_prev(), status.peer_distance_us_next());
-  return us <= 0 ? "-" : absl::StrFormat("%.2f ms", static_cast<double>(us) / 1e3);
-}
 std::string ShownRate(const v1::StatusReply& status) {
   uint64_t slowest = 0;
   for (const uint64_t rate : {status.peer_rate_prev(), status.peer_rate_next()}) {
@@ -292,7 +298,7 @@ std::vector<std::string> RowOf(const SurveyedServer& server) {
   return {server.address,
           absl::StrCat(s.party()),
           absl::StrCat(s.triple()),
-          State(s),
+          StateOf(s),
           absl::StrCat(s.epoch()),
           absl::StrCat(s.keys()),
           absl::StrCat(s.retired()),
@@ -304,7 +310,7 @@ std::vector<std::string> RowOf(const SurveyedServer& server) {
           Day(absl::FromUnixMicros(s.certificate_expires_us())),
           Shown(s.security()),
           ShownProtocol(s),
-          ShownDistance(s),
+          DistanceOf(s),
           ShownRate(s),
           absl::StrCat(s.software(), " ", s.isa())};
 }

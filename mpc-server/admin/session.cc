@@ -84,7 +84,9 @@ absl::StatusOr<const KdbEntries*> Session::ReadKdb() {
 }
 
 absl::StatusOr<const KdbEntries*> Session::ReadKdbAgain() {
-  ASSIGN_OR_RETURN(std::vector<v1::KeyInfo> list, kdb.List());
+  std::set<std::string> keyless;
+  ASSIGN_OR_RETURN(std::vector<v1::KeyInfo> list, kdb.List(&keyless));
+  kdb_keyless_ = std::move(keyless);
   KdbEntries& entries = kdb_entries_.emplace();
   for (v1::KeyInfo& entry : list) entries[entry.principal()].push_back(std::move(entry));
   return &entries;
@@ -279,6 +281,17 @@ absl::Status CheckDatabaseBelongs(const KeyListing& everything, const KdbEntries
   return Advise(absl::FailedPreconditionError(
                     "the KDC's database refers to none of the servers' keys: nothing was deleted"),
                 "is kdb_command in the configuration that of this realm's primary KDC?");
+}
+
+std::set<std::string> SpareKeyless(const std::set<std::string>& keyless, KeyListing* listing) {
+  std::set<std::string> spared;
+  std::erase_if(*listing, [&](const auto& listed) {
+    const std::string& principal = listed.second.info.principal();
+    if (!keyless.contains(principal)) return false;
+    spared.insert(principal);
+    return true;
+  });
+  return spared;
 }
 
 std::vector<std::string> KadminOfStandardEnctypes(const KdbEntries& entries) {

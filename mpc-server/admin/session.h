@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <ostream>
 #include <string>
 #include <vector>
@@ -74,6 +75,8 @@ class Session {
   absl::StatusOr<const KdbEntries*> ReadKdb();
   // Reads them again.
   absl::StatusOr<const KdbEntries*> ReadKdbAgain();
+  // After that: the principals of the database that show no key at all.
+  const std::set<std::string>& keyless() const { return kdb_keyless_; }
 
   // After Connect(): `call` at all three servers of the triple, and their errors joined.
   absl::Status OnAll(const std::function<absl::Status(int party, enroll::AdminClient&)>& call);
@@ -92,6 +95,7 @@ class Session {
   std::optional<std::vector<enroll::AdminServers>> triples_;
   size_t triple_ = 0;
   std::optional<KdbEntries> kdb_entries_;
+  std::set<std::string> kdb_keyless_;
 };
 
 // A command line that does not go together.
@@ -138,6 +142,9 @@ KeyListing WithoutRetired(KeyListing listing);
 // Before keys are deleted because the database does not refer to them: an error when it refers to
 // none of the servers' keys at all, as another or an empty database would.
 absl::Status CheckDatabaseBelongs(const KeyListing& everything, const KdbEntries& entries);
+// Takes those out of the listing whose principals show no key at all, and returns their principals:
+// purged, or there is a key that the database does not show us, as a directory's access rules may.
+std::set<std::string> SpareKeyless(const std::set<std::string>& keyless, KeyListing* listing);
 
 // The kadmin/* principals that have protected keys of other types than gcm: from before these were
 // refused. Ascending.
@@ -191,6 +198,11 @@ Suspicion SuspicionOf(const Survey& survey);
 absl::StatusOr<std::vector<Survey>> SurveyTriples(Session& session);
 // One triple's: of the first all of whose machines answer, which is chosen then, or the first.
 absl::StatusOr<Survey> SurveyServers(Session& session);
+
+// "ready", or in a word or two why not.
+std::string StateOf(const v1::StatusReply& status);
+// Of the two lines the longer way, "0.25 ms"; "-": not measured.
+std::string DistanceOf(const v1::StatusReply& status);
 
 // Of the servers that answer: whether one is semi-honest, and a sentence if they differ (or "").
 bool AnySemiHonest(const Survey& survey);

@@ -11,7 +11,7 @@ namespace {
 std::vector<KeyUsed> KeysOf(const Job& job) {
   std::vector<KeyUsed> keys;
   const auto add = [&keys](PartKind kind, const auto& parts) {
-    for (const auto& part : parts) keys.push_back({kind, part.usage, part.handle, {}});
+    for (const auto& part : parts) keys.push_back({kind, part.usage, part.handle});
   };
   add(PartKind::kOpen, job.opens);
   add(PartKind::kSeal, job.seals);
@@ -36,7 +36,12 @@ PrincipalId PrincipalOf(const Handle& handle, BatchRecords& records) {
 
 void NamePrincipals(const std::optional<Handle>& client, BatchRecords& records, BatchJob* line) {
   if (client.has_value()) line->principal = PrincipalOf(*client, records);
-  for (KeyUsed& key : line->keys) key.principal = PrincipalOf(key.handle, records);
+  for (KeyUsed& key : line->keys) {
+    if (const KeyInfo* info = records.FindInfo(key.handle)) {
+      key.principal = info->principal_id;
+      key.enctype = info->enctype;
+    }
+  }
 }
 
 }  // namespace
@@ -87,7 +92,11 @@ void Answers::Tell(const WaitingJobPtr& job, JobResult result) {
   }
   state_.status.Update([&](EngineStatus& status) {
     ++status.jobs;
-    if (!result.judgement.ok()) ++status.jobs_failed;
+    if (!result.judgement.ok()) {
+      ++status.jobs_failed;
+    } else if (job->job.operation == Operation::kLogin) {
+      ++status.logins;
+    }
     const Verdict verdict = result.judgement.verdict;
     if ((verdict == Verdict::kQuota || verdict == Verdict::kUnproved) && job->over.has_value()) {
       ++status.quota_refused[static_cast<size_t>(*job->over)];

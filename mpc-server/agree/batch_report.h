@@ -29,6 +29,7 @@ struct KeyUsed {
   uint32_t usage = 0;
   Handle handle{};
   PrincipalId principal{};  // zero: this server has no key of the handle
+  int32_t enctype = 0;      // 0: likewise
 };
 
 // What happened to one job of a batch, for the audit log. Principals are named by their ids.

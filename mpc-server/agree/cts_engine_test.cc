@@ -2,10 +2,12 @@
 //
 // Three engines in one process against the oracle: keys of enctypes 17 to 20, whose messages the
 // servers encrypt, decrypt and authenticate as a whole.
+#include <array>
 #include <cstdio>
 #include <set>
 
 #include "gtest/gtest.h"
+#include "mpc-server/job/ticket_header.h"
 #include "mpc-server/key/hash_kind.h"
 #include "mpc-server/testing/cts.h"
 #include "mpc-server/testing/jobs.h"
@@ -212,6 +214,46 @@ TEST_P(CtsLoginTest, TicketsOfProtectedServices) {
   job.opens[0] = {realm_.tgt.info.handle, kUsageTicket, tgt};
   job.opens[0].message.back() ^= 1;
   EXPECT_VERDICT(RunWithText(job, inside), Verdict::kBadTag);
+}
+
+// From an ordinary realm, which has the key itself, a ticket without header comes in, and one is made
+// of it: all that the servers say of it is the key's name. Its own clock is that realm's business.
+TEST_P(CtsLoginTest, TicketsOfAnOrdinaryRealmArePassedOn) {
+  const auto between = [&](const char* name) {
+    return realm_.AddKey(name, KeyClass::kTgs, enctype(), Gate::kNone);
+  };
+  const PlainKey from = between("krbtgt/EXAMPLE.COM@STOCK"), to = between("krbtgt/C@EXAMPLE.COM");
+  const std::string inside(180, 'S'),
+      came = CtsSeal(*FindEnctype(enctype()), from.base, kUsageTicket, std::string(16, 'c'), inside);
+  const auto from_it = [&](const PlainKey& under, uint32_t size) {
+    Job job = realm_.Reissue(came, under, size);
+    job.opens[0].handle = from.info.handle;
+    return job;
+  };
+  const absl::Time before = absl::Now();
+  Job job = from_it(realm_.kadmin, 120);
+  const JobResult made = realm_.Run(job);
+  ASSERT_VERDICT_OK(made);
+  EXPECT_EQ(CtsOf(made.opens[0]).share, inside);
+  const auto header = DecodeTicketHeader(GcmOf(made.seals[0]).header);
+  ASSERT_TRUE(header.has_value());
+  EXPECT_FALSE(header->initial);
+  EXPECT_EQ(header->principal, from.info.principal_id);
+  EXPECT_EQ(header->origin_job, job.id);
+  EXPECT_GE(header->origin_time, absl::ToUnixSeconds(before));
+
+  // On to the next realm, whose key is of the same kind.
+  const JobResult onward = RunWithText(from_it(to, 180), inside);
+  ASSERT_VERDICT_OK(onward);
+  EXPECT_EQ(OracleOpen(to, kUsageTicket, CtsOf(onward.seals[0]).share), inside);
+
+  // One that the realm did not make gives nothing.
+  const std::array<const PlainKey*, 2> others = {&realm_.kadmin, &to};
+  for (const PlainKey* under : others) {
+    job = from_it(*under, 120);
+    job.opens[0].message.back() ^= 1;
+    EXPECT_VERDICT(under == &to ? RunWithText(job, inside) : realm_.Run(job), Verdict::kBadTag);
+  }
 }
 
 // The limit that the threat model names: nothing in such a ticket tells the servers its age.

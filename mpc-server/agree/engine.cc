@@ -55,6 +55,7 @@ class Engine : public JobEngine {
 
  private:
   void Enter(const KeyRoundPtr& round);
+  void VerifyCertificate(const WaitingJobPtr& waiting);
 
   // The engine's thread.
   void Main();
@@ -116,6 +117,7 @@ void Engine::Submit(const KdcIdentity& kdc, Job job, JobCallback done) {
   Judgement opinion = CheckShape(job);
   if (opinion.ok()) opinion = CheckTexts(job, state_.party);
   if (opinion.ok()) waiting->blocks = BlocksOfJob(job);
+  const bool verifies = state_.certificates != nullptr && !job.certificate.empty();
   waiting->job = std::move(job);
   {
     const absl::MutexLock lock(&state_.waiting.mu);
@@ -126,10 +128,25 @@ void Engine::Submit(const KdcIdentity& kdc, Job job, JobCallback done) {
     if (std::string why = state_.quarantine.Reason(); opinion.ok() && !why.empty()) {
       opinion = Refuse(Verdict::kUnavailable, std::move(why));
     }
+    waiting->unverified = verifies;
     if (opinion.ok()) jobs.Add(waiting);
   }
   if (!opinion.ok()) return state_.answers.RefuseOnSight(waiting, std::move(opinion));
+  if (verifies) return VerifyCertificate(waiting);
   state_.executor->Wake();
+}
+
+// The job waits in the queue meanwhile, where its deadline is watched.
+void Engine::VerifyCertificate(const WaitingJobPtr& waiting) {
+  state_.certificates->Verify(waiting->kdc.name, waiting->job.certificate, waiting->deadline,
+                              [this, waiting](CertificateFinding finding) {
+                                {
+                                  const absl::MutexLock lock(&state_.waiting.mu);
+                                  waiting->certificate = std::move(finding);
+                                  waiting->unverified = false;
+                                }
+                                state_.executor->Wake();
+                              });
 }
 
 TagResult Engine::FinishTag(const KdcIdentity& kdc, const TagRequest& request) {
@@ -406,6 +423,7 @@ EngineState::EngineState(const EngineOptions& options, const EngineTools& tools)
       peers(tools.peers),
       executor(tools.executor),
       observer(OrNobody(tools.observer)),
+      certificates(tools.certificates),
       meta(tools.store->Meta()),
       party(meta.identity.party),
       quarantine(store, &status, observer),
@@ -414,7 +432,7 @@ EngineState::EngineState(const EngineOptions& options, const EngineTools& tools)
       lines(party, &status),
       sealing(store, options.clock_skew, &clocks, &status, observer),
       different(&status, observer),
-      quotas(options.quotas),
+      quotas(options.quotas, meta.identity.realm),
       replays(store, random),
       judge({options.max_renewable_life, options.clock_skew}, &grants, &replays),
       answers(this, tools.recorder) {

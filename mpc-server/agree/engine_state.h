@@ -66,6 +66,7 @@ struct EngineState {
   PeerLink* const peers;
   Executor* const executor;
   EngineObserver* const observer;  // never null
+  CertificateVerifier* const certificates;  // null: none
   const StoreMeta meta;
   const int party;
 

@@ -30,6 +30,8 @@ struct EngineStatus {
   uint64_t batches = 0;
   uint64_t jobs = 0;         // answered
   uint64_t jobs_failed = 0;  // answered with anything but OK
+  uint64_t logins = 0;       // of `jobs` those that were a login's and OK
+  absl::Duration waited, agreed, computed;  // of all batches together (BatchReport)
   uint64_t aes_blocks = 0;
   uint64_t rounds = 0;
   size_t waiting = 0;        // jobs not yet in a batch

@@ -14,6 +14,8 @@ namespace {
 constexpr absl::Duration kTick = absl::Milliseconds(500);
 // Until what the disk refused is tried again.
 constexpr absl::Duration kRetryDisk = absl::Seconds(10);
+// Records that are computed at once, which takes about half a millisecond.
+constexpr size_t kKeysPerRenewal = 16;
 
 // What goes wrong, each by itself.
 constexpr char kNotWritten[] = "the records of the last refresh cannot be written";
@@ -174,7 +176,8 @@ void EpochDuties::AskIfDue() {
 void EpochDuties::BeginAnew() {
   keys_ = {};
   list_from_ = Handle{};
-  next_ = 0;
+  writing_.clear();
+  renewals_ = {};
 }
 
 // The clock may be set meanwhile.
@@ -188,33 +191,40 @@ absl::StatusOr<absl::Duration> EpochDuties::WriteStep() {
     ASSIGN_OR_RETURN(const absl::Duration pause, ListSome());
     if (list_from_.has_value()) return pause;
   }
-  return next_ < keys_.size() ? WriteSome() : End();
+  if (writing_.empty()) writing_ = keys_.Next(options_.keys_per_write);
+  if (writing_.empty()) return End();
+  return renewals_.records.size() < writing_.size() ? RenewSome() : WriteSome();
 }
 
 absl::StatusOr<absl::Duration> EpochDuties::ListSome() {
   const absl::Time start = clock_.Now();
-  ASSIGN_OR_RETURN(const auto some, store_.PlacesFrom(*list_from_, options_.keys_per_list));
-  keys_.insert(keys_.end(), some.begin(), some.end());
+  ASSIGN_OR_RETURN(auto some, store_.PlacesFrom(*list_from_, options_.keys_per_list));
   list_from_ = some.size() < options_.keys_per_list ? std::nullopt : NextHandle(some.back().handle);
-  if (!list_from_.has_value()) std::sort(keys_.begin(), keys_.end());
+  keys_.Add(std::move(some));
   const absl::MutexLock lock(&mutex_);
   progress_ = {keys_.size(), 0, 0, progress_.trouble, progress_.waits};
   return PauseSince(start);
 }
 
+// Few of what one write takes, then a pause: a login has hundreds of rounds, and each may wait for
+// the core that this takes. A database costs a round trip or three however few it is asked for.
+absl::Duration EpochDuties::RenewSome() {
+  const absl::Time start = clock_.Now();
+  const size_t most = store_.shared() ? writing_.size() : kKeysPerRenewal;
+  store_.Renew(absl::MakeConstSpan(writing_).subspan(renewals_.records.size(), most), &renewals_);
+  return PauseSince(start);
+}
+
 absl::StatusOr<absl::Duration> EpochDuties::WriteSome() {
   const absl::Time start = clock_.Now();
-  std::vector<Handle> handles;
-  for (const auto& key : absl::MakeConstSpan(keys_).subspan(next_, options_.keys_per_write)) {
-    handles.push_back(key.handle);
-  }
-  ASSIGN_OR_RETURN(const ShareStore::Rewritten done, store_.Rewrite(handles));
-  next_ += handles.size();
+  ASSIGN_OR_RETURN(const ShareStore::Rewritten done, store_.Rewrite(writing_, renewals_));
   {
     const absl::MutexLock lock(&mutex_);
-    progress_.written += handles.size();
+    progress_.written += writing_.size();
     progress_.damaged += done.damaged;
   }
+  writing_.clear();
+  renewals_ = {};
   return PauseSince(start);
 }
 

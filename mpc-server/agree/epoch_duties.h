@@ -20,6 +20,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "mpc-server/agree/job_engine.h"
+#include "mpc-server/agree/place_order.h"
 #include "mpc-server/base/clock.h"
 #include "mpc-server/base/limits.h"
 #include "mpc-server/store/share_store.h"
@@ -74,6 +75,7 @@ class EpochDuties {
   absl::StatusOr<absl::Duration> WriteStep();
   absl::StatusOr<absl::Duration> ListSome();
   absl::Duration PauseSince(absl::Time start) const;
+  absl::Duration RenewSome();
   absl::StatusOr<absl::Duration> WriteSome();
   absl::StatusOr<absl::Duration> End();
   void SetTrouble(const absl::Status& status, const char* what);
@@ -89,9 +91,10 @@ class EpochDuties {
   // which they lie on the disk.
   void BeginAnew();
   uint64_t of_epoch_ = 0;
-  std::vector<ShareStore::KeyPlace> keys_;
+  PlaceOrder keys_;
   std::optional<Handle> list_from_ = Handle{};  // from which on keys are still to be listed
-  size_t next_ = 0;                             // of keys_, to be written
+  std::vector<Handle> writing_;  // taken of keys_; they stay here until they are written
+  ShareStore::Renewals renewals_;  // of the first of these
   absl::Time looked_ = absl::InfinitePast();  // what other machines have done
   absl::Time noted_ = absl::InfinitePast();   // that this machine is up
   uint64_t asked_for_ = 0;  // the epoch that the engine was asked to leave

@@ -9,12 +9,16 @@
 
 namespace mpckdc {
 
+void YieldToOthers(int niceness) {
+  // Linux has a niceness for each thread. One that cannot be changed is no reason not to run.
+  (void)setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) + niceness);
+}
+
 ThreadExecutor::~ThreadExecutor() { Join(); }
 
 void ThreadExecutor::Start(const std::string& name, absl::AnyInvocable<void()> body) {
   thread_ = std::thread([niceness = niceness_, body = std::move(body)]() mutable {
-    // Linux has a niceness for each thread. One that cannot be changed is no reason not to run.
-    if (niceness != 0) (void)setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) + niceness);
+    if (niceness != 0) YieldToOthers(niceness);
     body();
   });
   pthread_setname_np(thread_.native_handle(), name.substr(0, 15).c_str());

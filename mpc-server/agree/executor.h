@@ -16,6 +16,9 @@
 
 namespace mpckdc {
 
+// The calling thread has its turn after those of the process that did not call this.
+void YieldToOthers(int niceness);
+
 class Executor {
  public:
   virtual ~Executor() = default;

@@ -118,7 +118,7 @@ void Follower::WaitForLateJobs(const Proposal& proposal) {
   const auto all_here = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(waiting.mu) {
     return std::all_of(proposal.entries.begin(), proposal.entries.end(),
                        [&](const ProposalEntry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(waiting.mu) {
-                         return waiting.jobs.IdTaken(entry.group, entry.id);
+                         return waiting.jobs.Here(entry.group, entry.id);
                        });
   };
   while (!all_here() && state_.Now() < until && !state_.stopping()) {
@@ -182,7 +182,10 @@ void Follower::VoteOnJobs(Ballot& ballot) {
       const absl::MutexLock lock(&state_.waiting.mu);
       const JobQueue& jobs = state_.waiting.jobs;
       ballot.jobs[i] = jobs.Find(entry.group, entry.id);
-      if (ballot.jobs[i] == nullptr && !jobs.IdTaken(entry.group, entry.id)) continue;
+      if (!jobs.Here(entry.group, entry.id)) {
+        ballot.jobs[i] = nullptr;
+        continue;
+      }
       expired = jobs.Expired(entry.group, entry.id);
     }
     const WaitingJobPtr& job = ballot.jobs[i];

@@ -27,8 +27,8 @@ enum Message : uint8_t {
   kCandidates = 8
 };
 
-// As many as are verified together.
-constexpr size_t kKeysPerBatch = kVerifyKeysPerBatch;
+// As many as are verified together, at most.
+constexpr size_t kKeysPerBatch = kMostKeysHandedOver;
 
 // As many as are named together where the newcomer lacked none of the last ones: only its answer
 // waits for the two others, who go on behind the last handle of it.
@@ -174,6 +174,7 @@ class HandOver : public KeyRound {
 
   // The guide's.
   bool begun_ = false;
+  size_t keys_per_batch_ = kFewKeysHandedOver;
   std::deque<Handle> wanted_, left_;
   std::optional<Handle> next_ = Handle{};  // from which on handles are still to be read
   bool lacked_none_ = false;
@@ -200,14 +201,14 @@ absl::StatusOr<Handles> HandOver::Next() {
     for (const Handle& handle : recent_.LastFirst()) left_.push_back(handle);
     begun_ = true;
   }
-  const size_t most = second_pass_ || lacked_none_ ? kNamesPerBatch : kKeysPerBatch;
+  const size_t most = second_pass_ || lacked_none_ ? kNamesPerBatch : keys_per_batch_;
   if (left_.size() < most && next_.has_value()) RETURN_IF_ERROR(ReadMore());
   Handles some;
   // Half of them at most are wanted: there is an end to it.
   const auto take = [&some](std::deque<Handle>& queue, size_t until) {
     for (; !queue.empty() && some.size() < until; queue.pop_front()) some.push_back(queue.front());
   };
-  take(wanted_, kKeysPerBatch / 2);
+  take(wanted_, keys_per_batch_ / 2);
   take(left_, most);
   last_ = left_.empty() && !next_.has_value();
   return Held(std::move(some));
@@ -288,6 +289,7 @@ absl::Status HandOver::HearStored() {
 }
 
 absl::Status HandOver::Give() {
+  const absl::Time begin = party_->clock().Now();
   Handles named;
   if (own_ == guide_) {
     ASSIGN_OR_RETURN(named, Next());
@@ -305,7 +307,10 @@ absl::Status HandOver::Give() {
   RETURN_IF_ERROR(SendComponents(lacking));
   ASSIGN_OR_RETURN(const std::vector<KeyRecord> candidates, HearCandidates());
   RETURN_IF_ERROR(VerifyTogether(candidates).status());
-  return HearStored();
+  RETURN_IF_ERROR(HearStored());
+  keys_per_batch_ =
+      KeysOfNextBatch(keys_per_batch_, lacking.size(), party_->clock().Now() - begin);
+  return absl::OkStatus();
 }
 
 // Those of which both gave a component, as it was then: a key may be collected here meanwhile, and
@@ -424,6 +429,13 @@ absl::Status HandOver::Receive() {
 }
 
 }  // namespace
+
+size_t KeysOfNextBatch(size_t present, size_t given, absl::Duration took) {
+  constexpr absl::Duration kLong = absl::Milliseconds(250);
+  if (took > kLong) return std::max(present / 2, kFewKeysHandedOver / 4);
+  if (took < kLong / 3 && given >= present) return std::min(present * 2, kMostKeysHandedOver);
+  return present;
+}
 
 void RecentHandles::Note(absl::Span<const Handle> handles) {
   const absl::MutexLock lock(&mu_);

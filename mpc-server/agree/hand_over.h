@@ -20,7 +20,7 @@
 // to no new key.
 //
 // The guide names first what logins wanted and the newcomer had not, then what was used last, then
-// all other keys: as many as a batch can give, or more while the newcomer has what is named. It
+// all other keys: as many as a batch shall have, or more while the newcomer has what is named. It
 // lacks the first ones then, as many as a batch can give; if they are that many, what was named
 // behind the last of them is named again. When the guide is through the other one is: one that lies
 // hides no key. A key that one of the two has not is left out, as one whose facts they tell
@@ -74,6 +74,14 @@ class WantedHandles {
   absl::Mutex mu_;
   absl::flat_hash_set<Handle> wanted_ ABSL_GUARDED_BY(mu_);
 };
+
+// A batch has the same hundreds of rounds for one key as for many, so the more are in it the less
+// each of them costs; but a long job waits for the whole batch. The guide begins with few and names
+// twice as many while that is quick, half as many when it took long.
+inline constexpr size_t kFewKeysHandedOver = 128, kMostKeysHandedOver = 1024;
+// After a batch that could have had `present` keys and had `given`: one that was not full says
+// nothing of a full one.
+size_t KeysOfNextBatch(size_t present, size_t given, absl::Duration took);
 
 // For as long as the session lasts, or until `receiver` has everything.
 KeyRoundPtr MakeHandOver(EngineState& state, const PeerSession& session, int receiver);

@@ -141,9 +141,13 @@ std::string JobBatch::HeaderOf(const WaitingJob& waiting, const SealPart& seal,
   if (seal.usage != kUsageTicket || !FindEnctype(key.enctype)->is_gcm()) return "";
   if (job.operation == Operation::kReissueTicket) {
     const OpenPart& parent = job.opens[0];
-    return EncodeTicketHeader(
-        ReissuedTicketHeader(*DecodeTicketHeader(ParseMessage(parent.message)->header),
-                             *ballot_.records.FindInfo(parent.handle)));
+    const KeyInfo& parents = *ballot_.records.FindInfo(parent.handle);
+    if (!FindEnctype(parents.enctype)->is_gcm()) {
+      return EncodeTicketHeader(ForeignTicketHeader(parents, job.id, ballot_.proposal.time,
+                                                    state_.options.max_renewable_life));
+    }
+    return EncodeTicketHeader(ReissuedTicketHeader(
+        *DecodeTicketHeader(ParseMessage(parent.message)->header), parents));
   }
   const PrincipalId& principal = ballot_.records.FindInfo(*job.client)->principal_id;
   absl::Time origin = ballot_.proposal.time;
@@ -183,7 +187,12 @@ void JobBatch::Report() {
       ++(*report_.protocol == CtsProtocol::kGarbled ? status.garbled_batches
                                                     : status.replicated_batches);
     }
-    if (!work_.empty()) ++status.batches;
+    if (!work_.empty()) {
+      ++status.batches;
+      status.waited += report_.waited;
+      status.agreed += report_.agreed;
+      status.computed += report_.computed;
+    }
     status.aes_blocks += report_.aes_blocks;
     status.rounds += report_.rounds;
   });

@@ -54,7 +54,8 @@ struct EngineOptions {
   QuotaRates quotas;  // unlimited unless set; the server sets those of its configuration
 };
 
-// What an engine works with. Not owned; must outlive it. `observer` and `recorder` may be null.
+// What an engine works with. Not owned; must outlive it. `observer`, `recorder` and
+// `certificates` may be null.
 struct EngineTools {
   ShareStore* store = nullptr;
   Clock* clock = nullptr;
@@ -64,6 +65,8 @@ struct EngineTools {
   Executor* long_executor = nullptr;  // of the long ring (long_ring.h)
   EngineObserver* observer = nullptr;
   JobRecorder* recorder = nullptr;
+  // Null: no login by certificate is believed. It must be silent when the engine is destroyed.
+  CertificateVerifier* certificates = nullptr;
 };
 
 struct VerifyResult {

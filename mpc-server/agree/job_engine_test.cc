@@ -151,21 +151,56 @@ TEST(JobEngine, ServiceTicketsHaveAHeader) {
   ExpectRefused(realm.Run(realm.OpenTicket(bare, realm.kadmin)), Verdict::kBadTag, "header");
 }
 
+std::string ChecksumOf(const MakeMacResult& made) {
+  const GcmMacResult& mac = GcmOf(made);
+  std::string checksum(mac.nonce.begin(), mac.nonce.end());
+  checksum.append(mac.share.begin(), mac.share.end());
+  return checksum;
+}
+
 TEST(JobEngine, ChecksumsAreMadeAndVerified) {
   Realm realm;
-  std::string data(1000, 'p');
-  const JobResult made = realm.Run(realm.MakeChecksums(
-      {{realm.tgt.info.handle, 17, data}, {realm.kadmin.info.handle, 17, "other"}}));
-  ASSERT_VERDICT_OK(made);
-  EXPECT_TRUE(OracleMacGood(realm.tgt, 17, data, made.make_macs[0]));
-  EXPECT_TRUE(OracleMacGood(realm.kadmin, 17, "other", made.make_macs[1]));
+  for (const uint32_t usage : {kUsagePacChecksum, kUsageCammac}) {
+    std::string data(1000, 'p');
+    const JobResult made = realm.Run(realm.MakeChecksums(
+        {{realm.tgt.info.handle, usage, data}, {realm.kadmin.info.handle, usage, "other"}}));
+    ASSERT_VERDICT_OK(made);
+    EXPECT_TRUE(OracleMacGood(realm.tgt, usage, data, made.make_macs[0]));
+    EXPECT_TRUE(OracleMacGood(realm.kadmin, usage, "other", made.make_macs[1]));
 
-  const Nonce& nonce = GcmOf(made.make_macs[0]).nonce;
-  std::string checksum(nonce.begin(), nonce.end());
-  checksum.append(GcmOf(made.make_macs[0]).share.begin(), GcmOf(made.make_macs[0]).share.end());
-  EXPECT_VERDICT(realm.Run(realm.VerifyChecksum(realm.tgt, data, checksum)), Verdict::kOk);
-  data[500] ^= 1;
-  EXPECT_VERDICT(realm.Run(realm.VerifyChecksum(realm.tgt, data, checksum)), Verdict::kBadTag);
+    const std::string checksum = ChecksumOf(made.make_macs[0]);
+    const auto verify = [&](uint32_t as) {
+      return realm.Run(realm.VerifyChecksum(realm.tgt, data, checksum, as));
+    };
+    EXPECT_VERDICT(verify(usage), Verdict::kOk);
+    EXPECT_VERDICT(verify(usage == kUsageCammac ? kUsagePacChecksum : kUsageCammac),
+                   Verdict::kBadTag);
+    data[500] ^= 1;
+    EXPECT_VERDICT(verify(usage), Verdict::kBadTag);
+  }
+}
+
+// A krbtgt key that was drawn before there was usage 64 does all that it did; what it lacks is
+// refused with what to do, and no server is accused.
+TEST(JobEngine, AKeyFromBeforeAuthenticationIndicators) {
+  Realm realm;
+  const PlainKey old = MakePlainKey(realm.random(), realm.tgt.info.principal, KeyClass::kTgs,
+                                    kEnctypeAes256Gcm, Gate::kTimestamp);
+  PerParty<KeyRecord> records = ShareKey(old, realm.random());
+  for (int party = 0; party < kParties; ++party) {
+    ASSERT_EQ(records[party].usages.back().usage, kUsageCammac);
+    records[party].usages.pop_back();
+    ASSERT_TRUE(Enrol(realm.store(party), records[party], absl::Now()).ok());
+  }
+  const JobResult made = realm.Run(realm.MakeChecksums({{old.info.handle, 17, "pac"}}));
+  ASSERT_VERDICT_OK(made);
+  const std::string checksum = ChecksumOf(made.make_macs[0]);
+  EXPECT_VERDICT(realm.Run(realm.VerifyChecksum(old, "pac", checksum)), Verdict::kOk);
+  ExpectRefused(realm.Run(realm.MakeChecksums({{old.info.handle, kUsageCammac, "ticket"}})),
+                Verdict::kRefused, "mpc-admin rotate-krbtgt");
+  ExpectRefused(realm.Run(realm.VerifyChecksum(old, "pac", checksum, kUsageCammac)),
+                Verdict::kRefused, "mpc-admin rotate-krbtgt");
+  EXPECT_VERDICT(realm.Run(realm.MakeChecksums({{old.info.handle, 17, "pac"}})), Verdict::kOk);
 }
 
 // ---- The gate ----
@@ -354,29 +389,33 @@ TEST(JobEngine, OriginTooOld) {
   EXPECT_VERDICT(realm.Run(realm.Reissue(old)), Verdict::kRefused);
 }
 
-// A checksum is made of anything: a PAC that says whatever a KDC wants. The time in its nonce ends
-// it.
+// A checksum is made of anything: a PAC that says whatever a KDC wants, indicators that it invents.
+// The time in its nonce ends it.
 TEST(JobEngine, ChecksumTooOld) {
   Realm realm;
   const std::string data = "the PAC of an administrator";
-  const JobResult made = realm.Run(realm.MakeChecksums({{realm.tgt.info.handle, 17, data}}));
+  const uint32_t usages[] = {kUsagePacChecksum, kUsageCammac};
+  std::vector<MakeMacPart> parts;
+  for (const uint32_t usage : usages) parts.push_back({realm.tgt.info.handle, usage, data});
+  const JobResult made = realm.Run(realm.MakeChecksums(parts));
   ASSERT_VERDICT_OK(made);
-  const auto verify = [&] {
-    const GcmMacResult& mac = GcmOf(made.make_macs[0]);
-    std::string checksum(mac.nonce.begin(), mac.nonce.end());
-    checksum.append(mac.share.begin(), mac.share.end());
-    return realm.Run(realm.VerifyChecksum(realm.tgt, data, checksum));
+  const auto verify = [&](size_t i) {
+    return realm.Run(
+        realm.VerifyChecksum(realm.tgt, data, ChecksumOf(made.make_macs[i]), usages[i]));
   };
   const auto pass = [&](absl::Duration time) {
     for (int party = 0; party < kParties; ++party) realm.clock(party).Set(time);
     EXPECT_TRUE(realm.WaitConnected());
   };
   const absl::Duration life = limits::kDefaultMaxRenewableLife;
-  EXPECT_VERDICT(verify(), Verdict::kOk);
-  pass(life - absl::Hours(1));
-  EXPECT_VERDICT(verify(), Verdict::kOk);
+  for (const absl::Duration age : {absl::ZeroDuration(), life - absl::Hours(1)}) {
+    pass(age);
+    for (const size_t i : {0, 1}) EXPECT_VERDICT(verify(i), Verdict::kOk);
+  }
   pass(life + absl::Hours(1));
-  ExpectRefused(verify(), Verdict::kRefused, "the checksum was made");
+  for (const size_t i : {0, 1}) {
+    ExpectRefused(verify(i), Verdict::kRefused, "the checksum was made");
+  }
 }
 
 // A server restarts while a long ticket that was found good waits for its second batch at the two

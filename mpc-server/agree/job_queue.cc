@@ -82,6 +82,11 @@ WaitingJobPtr JobQueue::Find(const GroupId& group, JobId id) const {
   return it == by_id_.end() ? nullptr : *it->second;
 }
 
+bool JobQueue::Here(const GroupId& group, JobId id) const {
+  const WaitingJobPtr job = Find(group, id);
+  return job == nullptr ? IdTaken(group, id) : !job->unverified;
+}
+
 void JobQueue::Remove(const WaitingJob& job) {
   const auto it = by_id_.find({job.group, job.job.id});
   if (it == by_id_.end() || it->second->get() != &job) return;
@@ -94,6 +99,7 @@ std::vector<WaitingJobPtr> JobQueue::Ready(absl::Time now, Fits fits, size_t max
   std::vector<WaitingJobPtr> ready;
   size_t blocks = 0;
   for (const WaitingJobPtr& job : jobs_) {
+    if (job->unverified) continue;
     if (job->next_try > now && job->next_try <= now + kLongestRetry) continue;
     if (!fits(*job)) continue;
     blocks += job->blocks;

@@ -34,6 +34,7 @@ struct WaitingJob : ReceivedJob {
   size_t blocks = 0;  // BlocksOfJob
   absl::Time next_try = absl::InfinitePast();  // leader: a server did not have it
   int misses = 0;
+  bool unverified = false;  // its proof by certificate is being looked at: not here yet
   absl::AnyInvocable<void(JobResult)> done;  // called once, then empty
 
   // The engine's thread's, since a batch looked at the job.
@@ -70,6 +71,8 @@ class JobQueue {
 
   void Add(WaitingJobPtr job);
   WaitingJobPtr Find(const GroupId& group, JobId id) const;
+  // It is here, and a batch may take it.
+  bool Here(const GroupId& group, JobId id) const;
   void Remove(const WaitingJob& job);
 
   // In order of arrival, those whose time has come and that fit: for the leader's next proposal.

@@ -4,7 +4,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "mpc-server/base/bytes.h"
 #include "mpc-server/job/ticket_header.h"
+#include "mpc-server/key/enctype.h"
 
 namespace mpckdc {
 namespace {
@@ -59,22 +61,58 @@ QuotaUse ToGiveBack(const QuotaUse& taken, Verdict verdict) {
   if (verdict != Verdict::kOk) {
     back[QuotaKind::kPrincipalLogins] = taken[QuotaKind::kPrincipalLogins];
     back[QuotaKind::kPrincipalReissues] = taken[QuotaKind::kPrincipalReissues];
+    back[QuotaKind::kAnonymousLogins] = taken[QuotaKind::kAnonymousLogins];
   }
   return back;
 }
 
+// The key by which another realm's ticket came in that the job makes one of; null: it is no such job.
+const KeyInfo* ForeignParent(const Job& job, BatchRecords& records) {
+  if (job.operation != Operation::kReissueTicket || job.opens.empty()) return nullptr;
+  const KeyInfo* key = records.FindInfo(job.opens[0].handle);
+  return key != nullptr && !IsOwnTgt(key->principal) ? key : nullptr;
+}
+
+// Whose reissues such a job counts as. What the header says is that realm's word, and so it counts
+// for nobody of ours.
+PrincipalId ForeignUser(const KeyInfo& key, const PrincipalId& of_header) {
+  return PrincipalIdOf(absl::StrCat(key.principal, " ", AsText(of_header)));
+}
+
+// A ticket of 17 to 20 says of nobody outside of its ciphertext whose it is: one bucket for all of
+// that realm's users would let one of them keep out the rest. The quotas of the KDC hold for it.
+bool NamesNobody(const KeyInfo& key) {
+  const Enctype* enctype = FindEnctype(key.enctype);
+  return enctype == nullptr || !enctype->is_gcm();
+}
+
 }  // namespace
+
+// Anybody may be nobody, so what he takes is his source's: else a stranger would take all of it.
+QuotaUse JobQuotas::UseOf(const Job& job, const PrincipalId& principal) const {
+  QuotaUse use = QuotaUseOf(job, principal);
+  if (principal != anonymous_) return use;
+  for (const QuotaKind kind : {QuotaKind::kPrincipalLogins, QuotaKind::kPrincipalReissues}) {
+    use[QuotaKind::kAnonymousLogins] += std::exchange(use[kind], 0);
+  }
+  return use;
+}
 
 Judgement JobQuotas::Take(WaitingJob& waiting, BatchRecords& records) {
   if (!waiting.taken.empty()) return Ok();
   waiting.over.reset();
   const Job& job = waiting.job;
   const KeyInfo* client = job.client.has_value() ? records.FindInfo(*job.client) : nullptr;
-  const PrincipalId principal = client != nullptr ? client->principal_id : PrincipalOfTicket(job);
+  const KeyInfo* foreign = ForeignParent(job, records);
+  const PrincipalId principal = client != nullptr    ? client->principal_id
+                                : foreign != nullptr ? ForeignUser(*foreign, PrincipalOfTicket(job))
+                                                     : PrincipalOfTicket(job);
   // A ticket's header names its principal by the id alone.
-  const std::string name = client != nullptr ? client->principal
-                                             : absl::StrCat("principal ", HandleText(principal));
-  QuotaUse use = QuotaUseOf(job, principal);
+  const std::string name = client != nullptr    ? client->principal
+                           : foreign != nullptr ? absl::StrCat("a user of ", foreign->principal)
+                                                : absl::StrCat("principal ", HandleText(principal));
+  QuotaUse use = UseOf(job, principal);
+  if (foreign != nullptr && NamesNobody(*foreign)) use[QuotaKind::kPrincipalReissues] = 0;
   Judgement judgement = quotas_.Take(waiting.kdc.name, use, name, &waiting.over);
   if (judgement.ok()) waiting.taken = use;
   return judgement;

@@ -8,17 +8,20 @@
 #include <optional>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "mpc-server/agree/ballot.h"
 #include "mpc-server/agree/job_queue.h"
 #include "mpc-server/judge/quota.h"
+#include "mpc-server/key/key_info.h"
 
 namespace mpckdc {
 
 class JobQuotas {
  public:
-  explicit JobQuotas(const QuotaRates& rates) : quotas_(rates) {}
+  JobQuotas(const QuotaRates& rates, absl::string_view realm)
+      : quotas_(rates), anonymous_(PrincipalIdOf(AnonymousOf(realm))) {}
 
   void Advance(absl::Time now) { quotas_.Advance(now); }
 
@@ -36,7 +39,10 @@ class JobQuotas {
   size_t known() const { return quotas_.known(); }
 
  private:
+  QuotaUse UseOf(const Job& job, const PrincipalId& principal) const;
+
   Quotas quotas_;
+  const PrincipalId anonymous_;  // whom a client without a name logs in as
   absl::Mutex mu_;
   std::optional<QuotaRates> new_rates_ ABSL_GUARDED_BY(mu_);
 };

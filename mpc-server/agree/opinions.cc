@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
 #include "mpc-server/job/validate.h"
 
 namespace mpckdc {
@@ -35,9 +36,32 @@ void PrefetchKeys(absl::Span<const WaitingJobPtr> jobs, BatchRecords& records) {
 
 namespace {
 
+// A key of krbtgt or of a service that is older than the usage (MayCarry).
+Judgement CheckUsages(const Job& job, BatchRecords& records) {
+  Judgement j = Ok();
+  const auto all = [&](const auto& parts) {
+    for (const auto& part : parts) {
+      const KeyRecord& record = *records.Find(part.handle);
+      if (!j.ok() || record.FindUsage(part.usage) != nullptr) continue;
+      j = Refuse(Verdict::kRefused,
+                 absl::StrCat("key ", HandleText(part.handle), " of ", record.info.principal,
+                              " is from before key usage ", part.usage,
+                              " (authentication indicators): mpc-admin rotate-krbtgt, or randkey, "
+                              "draws one that has it"));
+    }
+  };
+  all(job.opens);
+  all(job.seals);
+  all(job.make_macs);
+  all(job.verify_macs);
+  return j;
+}
+
 Judgement CheckKeysOf(const EngineState& state, const Job& job, BatchRecords& records) {
-  return CheckKeys(job, state.meta.identity.realm,
-                   [&records](const Handle& handle) { return records.FindInfo(handle); });
+  Judgement j = CheckKeys(job, state.meta.identity.realm, [&records](const Handle& handle) {
+    return records.FindInfo(handle);
+  });
+  return j.ok() ? CheckUsages(job, records) : j;
 }
 
 // What identifies a pre-auth is public, so one that may not be presented again costs no
@@ -53,6 +77,24 @@ Judgement CheckNew(const WaitingJob& waiting, const ReplayCache& replays, BatchR
     return replays.Look(open.handle, id, ClaimantOf(waiting.kdc), UseOf(job), now);
   }
   return Ok();
+}
+
+// A login by certificate: what was found when it came, and what the clock and the records say now.
+// Before anything is computed; the judge looks again.
+Judgement CheckCertificateOf(const EngineState& state, const WaitingJob& waiting,
+                             BatchRecords& records, absl::Time now) {
+  const Job& job = waiting.job;
+  if (!job.client.has_value()) return Ok();
+  const KeyInfo& client = *records.FindInfo(*job.client);
+  if (!ShowsCertificate(job, client)) return Ok();
+  const auto ticket = absl::c_find_if(
+      job.seals, [](const SealPart& seal) { return seal.usage == kUsageTicket; });  // CheckShape
+  Judgement shown = CheckCertificate(waiting.certificate, client.principal,
+                                     records.FindInfo(ticket->handle)->principal, now,
+                                     state.options.clock_skew);
+  if (!shown.ok()) return shown;
+  return state.replays.Look(ReplayHandleOf(client.principal_id), waiting.certificate.id,
+                            ClaimantOf(waiting.kdc), UseOf(job), now);
 }
 
 // A key that the store cannot read now: later it may.
@@ -87,6 +129,7 @@ Judgement LookAt(EngineState& state, WaitingJob& waiting, BatchRecords& records)
   Judgement keys = CheckKeysOf(state, job, records);
   if (!keys.ok()) return keys;
   Judgement fresh = CheckNew(waiting, state.replays, records, state.Now());
+  if (fresh.ok()) fresh = CheckCertificateOf(state, waiting, records, state.Now());
   if (!fresh.ok() || job.operation == Operation::kSealGranted) return fresh;
   return state.quotas.Take(waiting, records);
 }
@@ -122,6 +165,7 @@ Judgement Opinions::On(WaitingJob& waiting) {
     return Refuse(Verdict::kUnavailable, no_nonces_);
   }
   Judgement fresh = CheckNew(waiting, state_.replays, records_, now);
+  if (fresh.ok()) fresh = CheckCertificateOf(state_, waiting, records_, now);
   if (!fresh.ok()) return fresh;
   if (job.operation == Operation::kSealGranted) return CheckGrant(waiting, now);
   return state_.quotas.Take(waiting, records_);

@@ -122,6 +122,19 @@ inline constexpr size_t kMaxSealBytes = 64 << 10;
 // The data under one checksum: an AS-REQ over UDP.
 // Exceeded: MALFORMED.
 inline constexpr size_t kMaxMacDataBytes = 64 << 10;
+// A login by certificate: PA-PK-AS-REQ, and the request that it is about. With a chain of four
+// certificates of RSA 4096 it is 7 KB.
+// Exceeded: MALFORMED.
+inline constexpr size_t kMaxProofBytes = 32 << 10;
+// Certificates in it.
+// Exceeded: REFUSED.
+inline constexpr int kMaxProofCertificates = 8;
+// Between a client's certificate and its anchor.
+// Exceeded: REFUSED.
+inline constexpr int kMaxCertificateChain = 6;
+// Logins by certificate of one KDC whose signatures wait to be verified; some 0.3 ms each.
+// Exceeded: QUOTA.
+inline constexpr size_t kMaxProofsWaiting = 4096;
 // A reply or a PAC under a key of enctypes 17 to 20, where each block waits for the one before it:
 // 64 bytes are some 450 rounds for the whole batch.
 // Exceeded: MALFORMED.
@@ -283,7 +296,12 @@ inline constexpr uint32_t kUnprovedFailuresBurst = 600;
 // For what a batch computed beyond a KDC's unproved_failures, datagrams wait.
 // Exceeded: forgiven.
 inline constexpr absl::Duration kMaxUnprovedDebt = absl::Minutes(10);
-// Sources whose tickets could not be opened lately, per server, about 4 MiB.
+// Logins as nobody, of one source: hosts behind one address that fetch armor for FAST.
+// Exceeded: QUOTA; UNPROVED for a datagram.
+inline constexpr uint32_t kAnonymousLoginsPerMinute = 60;
+// Tokens in a full bucket.
+inline constexpr uint32_t kAnonymousLoginsBurst = 120;
+// Sources whose tickets could not be opened lately, or that were nobody, per server, about 5 MiB.
 // Exceeded: the fullest eighth is forgotten.
 inline constexpr size_t kMaxQuotaSources = 1 << 16;
 // Renewals, forwarded and proxied tickets.
@@ -386,7 +404,10 @@ inline constexpr size_t kRefreshKeysPerWrite = 128;
 inline constexpr size_t kRefreshKeysPerList = 1 << 14;
 // Of each hundred moments, those in which a refresh's records are listed and written: what is left
 // is the logins'.
-inline constexpr int kRefreshDuty = 50;
+inline constexpr int kRefreshDuty = 25;
+// By how much the thread that does it yields to those of the logins (setpriority(2)). Not more: what
+// it writes they wait for.
+inline constexpr int kRefreshNiceness = 5;
 // From an administrator's call at one server until all three have entered the next share epoch.
 // Exceeded: UNAVAILABLE.
 inline constexpr absl::Duration kRefreshTimeout = absl::Seconds(60);
@@ -476,6 +497,13 @@ inline constexpr uint32_t kMaxCompared = 1'000'000;
 // Transactions of which a server remembers who staged them, to compare for nobody else.
 // Exceeded: the oldest is forgotten, and not compared.
 inline constexpr size_t kMaxStagers = 4096;
+
+// ---- Renaming (AdminService.RenameKeys, service/key_history.h) ----
+
+// How often keys may get another principal's name in a day, all the names that they had together:
+// each name begins with quotas of its own in the KDC's jobs, which bound guesses.
+// Exceeded: RESOURCE_EXHAUSTED.
+inline constexpr uint32_t kRenamedPerDay = 8;
 
 // ---- Audit log ----
 

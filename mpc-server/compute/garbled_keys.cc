@@ -26,11 +26,11 @@ Plan::Reg Equal(Plan& plan, Plan::Reg a, Plan::Reg b) {
 }
 
 // Gives the plan's strings.
-std::vector<std::string> MakePlan(const Enctype& enctype, KeyClass key_class, KeyTask task,
-                                  Plan& plan) {
+std::vector<std::string> MakePlan(const Enctype& enctype, absl::Span<const uint32_t> usages,
+                                  KeyTask task, Plan& plan) {
   garble::KeyCircuits circuits(plan, enctype);
   std::vector<Plan::Reg> derived;
-  for (const uint32_t usage : UsagesOf(key_class)) {
+  for (const uint32_t usage : usages) {
     for (const Plan::Reg part : circuits.Usage(usage)) derived.push_back(part);
   }
   if (task == KeyTask::kDraw) {
@@ -52,7 +52,7 @@ void PutUsage(const UsageKey& key, const Enctype& enctype, GarbledInputs& inputs
 
 size_t GarbledKeys::TableBytesOf(const Enctype& enctype, KeyClass key_class, KeyTask task) {
   Plan plan;
-  MakePlan(enctype, key_class, task, plan);
+  MakePlan(enctype, UsagesOf(key_class), task, plan);
   return plan.Labels(1) * sizeof(garble::Label);
 }
 
@@ -62,11 +62,11 @@ void GarbledKeys::Begin(const Digest& agreed) {
   equal_.clear();
 }
 
-GarbledKeys::Run& GarbledKeys::NewRun(const KeyInfo& info, KeyTask task,
-                                      std::vector<size_t> lanes) {
+GarbledKeys::Run& GarbledKeys::NewRun(const Enctype& enctype, absl::Span<const uint32_t> usages,
+                                      KeyTask task, std::vector<size_t> lanes) {
   Run& run = *runs_.emplace_back(std::make_unique<Run>());
   run.lanes = std::move(lanes);
-  run.strings = MakePlan(*FindEnctype(info.enctype), info.key_class, task, run.plan);
+  run.strings = MakePlan(enctype, usages, task, run.plan);
   return run;
 }
 
@@ -84,7 +84,8 @@ void GarbledKeys::StartRun(Run& run, garble::SharedBits inputs, std::function<vo
 
 void GarbledKeys::BeginDraw(KeyRecord& record, const Digest& agreed) {
   Begin(agreed);
-  Run& run = NewRun(record.info, KeyTask::kDraw, {0});
+  Run& run = NewRun(*FindEnctype(record.info.enctype), UsagesOf(record.info.key_class),
+                    KeyTask::kDraw, {0});
   GarbledInputs inputs(run.plan.input_rows(), 1);
   inputs.Put(record.base);
   StartRun(run, inputs.Take(), [&run, &record] {
@@ -111,22 +112,21 @@ void GarbledKeys::BeginDraw(KeyRecord& record, const Digest& agreed) {
 void GarbledKeys::BeginVerify(absl::Span<const KeyRecord* const> records, const Digest& agreed) {
   Begin(agreed);
   equal_.assign(records.size(), false);
-  std::map<std::pair<int32_t, KeyClass>, std::vector<size_t>> by_shape;
+  std::map<std::pair<int32_t, std::vector<uint32_t>>, std::vector<size_t>> by_shape;
   for (size_t i = 0; i < records.size(); ++i) {
-    by_shape[{records[i]->info.enctype, records[i]->info.key_class}].push_back(i);
+    by_shape[{records[i]->info.enctype, records[i]->UsageNumbers()}].push_back(i);
   }
   for (const auto& [shape, all] : by_shape) {
+    const Enctype& enctype = *FindEnctype(shape.first);
     for (size_t at = 0; at < all.size(); at += garble::kMostLanes) {
       const auto begin = all.begin() + static_cast<ptrdiff_t>(at);
       const size_t lanes = std::min(garble::kMostLanes, all.size() - at);
-      Run& run = NewRun(records[*begin]->info, KeyTask::kVerify,
+      Run& run = NewRun(enctype, shape.second, KeyTask::kVerify,
                         {begin, begin + static_cast<ptrdiff_t>(lanes)});
       GarbledInputs inputs(run.plan.input_rows(), lanes);
       for (const size_t i : run.lanes) {
         inputs.Put(records[i]->base);
-        for (const UsageKey& key : records[i]->usages) {
-          PutUsage(key, *FindEnctype(shape.first), inputs);
-        }
+        for (const UsageKey& key : records[i]->usages) PutUsage(key, enctype, inputs);
         inputs.NextLane();
       }
       StartRun(run, inputs.Take(), [this, &run] {

@@ -6,7 +6,7 @@
 //   verify    it is compared with what the record's usages have, which goes in as well; whether all
 //             is equal is shown, and nothing else
 //
-// Keys of one enctype and class are lanes of a run, up to sixteen.
+// Keys of one enctype and the same usages are lanes of a run, up to sixteen.
 #ifndef MPC_SERVER_COMPUTE_GARBLED_KEYS_H_
 #define MPC_SERVER_COMPUTE_GARBLED_KEYS_H_
 
@@ -49,7 +49,8 @@ class GarbledKeys : public garble::RunQueue {
   };
 
   void Begin(const Digest& agreed);
-  Run& NewRun(const KeyInfo& info, KeyTask task, std::vector<size_t> lanes);
+  Run& NewRun(const Enctype& enctype, absl::Span<const uint32_t> usages, KeyTask task,
+              std::vector<size_t> lanes);
   void StartRun(Run& run, garble::SharedBits inputs, std::function<void()> then);
 
   PartyContext& party_;

@@ -65,12 +65,6 @@ void AppendDifference(const UsageKeyShare& derived, const UsageKey& stored,
   if (derived.mac_states.empty()) out->push_back(derived.h ^ stored.h);
 }
 
-std::vector<uint32_t> UsagesIn(const KeyRecord& record) {
-  std::vector<uint32_t> usages;
-  for (const UsageKey& key : record.usages) usages.push_back(key.usage);
-  return usages;
-}
-
 absl::Status DeriveInRounds(PartyContext& party, KeyRecord& record, Circuit& first, Cost* cost) {
   const absl::Span<const uint32_t> usages = UsagesOf(record.info.key_class);
   const KeyRecord* const records[] = {&record};
@@ -95,7 +89,7 @@ absl::StatusOr<std::vector<bool>> VerifyInRounds(PartyContext& party,
                                                  absl::Span<const KeyRecord* const> records,
                                                  Circuit& first, Cost* cost) {
   std::vector<std::vector<uint32_t>> usages;
-  for (const KeyRecord* record : records) usages.push_back(UsagesIn(*record));
+  for (const KeyRecord* record : records) usages.push_back(record->UsageNumbers());
   Derivation derivation(records, usages);
   absl::Status run = derivation.Run(party, first, cost);
   if (!run.ok()) return run;

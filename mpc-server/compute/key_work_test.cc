@@ -225,6 +225,23 @@ TEST(CompareBasesTest, TakesNoPairOfTwoEnctypes) {
   for (const absl::Status& s : statuses) EXPECT_TRUE(absl::IsInternal(s)) << s;
 }
 
+// A key from before its class had its last usage is verified by those that it has, beside new ones.
+TEST_P(KeyWorkTest, VerifyTakesARecordWithoutTheLastUsage) {
+  const Records whole = Draw(enctype().number, KeyClass::kTgs, protocol());
+  Records old = whole;
+  for (KeyRecord& record : old) {
+    record.usages.pop_back();
+    ASSERT_TRUE(CheckKeyRecord(record).ok());
+  }
+  Records bad = old;
+  for (KeyRecord& record : bad) {
+    UsageKey& usage = record.usages.back();
+    (enctype().is_gcm() ? usage.h : usage.mac_states[0]).a[3] ^= 1;
+  }
+  EXPECT_EQ(Verify({old, whole, bad, old}, protocol()),
+            (std::vector<bool>{true, true, false, true}));
+}
+
 // What is left of a key for the history has nothing that could not belong together.
 TEST_P(KeyWorkTest, VerifyPassesARecordOfABaseAlone) {
   const Records good = Draw(enctype().number, KeyClass::kUser, protocol());

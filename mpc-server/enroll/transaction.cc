@@ -82,9 +82,65 @@ absl::Status KeyTransaction::Add(absl::Span<const KeyToShare> keys, const Packag
   return absl::OkStatus();
 }
 
+absl::Status KeyTransaction::AddSealed(absl::Span<const v1::KeyInfo> keys, SealedBytes sealed,
+                                       const PackageSigner& signer) {
+  for (const v1::KeyInfo& key : keys) RETURN_IF_ERROR(Note(key));
+  ASSIGN_OR_RETURN(SealedTriple packages, SignPackages(std::move(sealed), signer));
+  Append(std::move(packages), keys.size());
+  return absl::OkStatus();
+}
+
 absl::Status KeyTransaction::AddDrawn(const v1::KeyInfo& info) {
   RETURN_IF_ERROR(Note(info));
   drawn_.push_back(info);
+  return absl::OkStatus();
+}
+
+absl::Status KeyTransaction::AddRenamed(absl::Span<const v1::RenamedKey> keys,
+                                        const std::string& principal) {
+  if (!two_phase_.open() || renamed_.keys_size() > 0) {
+    return absl::FailedPreconditionError("keys are renamed once in a transaction");
+  }
+  renamed_.set_transaction(id_);
+  renamed_.set_principal(principal);
+  renamed_.set_epoch(servers_->target().epoch);
+  for (const v1::RenamedKey& key : keys) {
+    if (!handle_set_.insert(key.to()).second) {
+      return absl::InvalidArgumentError("a handle occurs twice in one transaction");
+    }
+    v1::NamedKey& named = keys_.emplace_back();
+    named.set_handle(key.to());
+    named.set_principal(principal);
+    *renamed_.add_keys() = key;
+  }
+  return absl::OkStatus();
+}
+
+// A key that one server has and another one has not is no key that can be renamed.
+absl::Status KeyTransaction::StageRenamed() {
+  std::array<v1::RenameKeysReply, 3> replies;
+  RETURN_IF_ERROR(two_phase_.Stage([&](int party) {
+    ASSIGN_OR_RETURN(replies[party],
+                     servers_->at(party).Call("RenameKeys", &AdminStub::RenameKeys, renamed_,
+                                              timeouts_.stage));
+    return absl::OkStatus();
+  }));
+  const absl::flat_hash_set<std::string> unknown(replies[0].unknown().begin(),
+                                                 replies[0].unknown().end());
+  for (const v1::RenameKeysReply& reply : replies) {
+    if (absl::flat_hash_set<std::string>(reply.unknown().begin(), reply.unknown().end()) ==
+        unknown) {
+      continue;
+    }
+    return two_phase_.RollbackAfter(absl::UnavailableError(
+        "an old key that the password history names is not on all three servers: see mpc-admin "
+        "doctor"));
+  }
+  for (const v1::RenamedKey& key : renamed_.keys()) {
+    if (!unknown.contains(key.from().handle())) continue;
+    unknown_.insert(key.to());
+    std::erase_if(keys_, [&](const v1::NamedKey& named) { return named.handle() == key.to(); });
+  }
   return absl::OkStatus();
 }
 
@@ -108,7 +164,7 @@ absl::Status KeyTransaction::Stage() {
           .status();
     }));
   }
-  return absl::OkStatus();
+  return renamed_.keys_size() > 0 ? StageRenamed() : absl::OkStatus();
 }
 
 absl::Status KeyTransaction::Run() {

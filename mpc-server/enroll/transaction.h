@@ -33,12 +33,22 @@ class KeyTransaction : private TransactionServers {
 
   // Packages the keys' shares, as many in a package as it holds; nothing is sent yet.
   absl::Status Add(absl::Span<const KeyToShare> keys, const PackageSigner& signer);
+  // Keys that another program has sealed for id(), in one triple of packages; nothing is sent yet.
+  absl::Status AddSealed(absl::Span<const v1::KeyInfo> keys, SealedBytes sealed,
+                         const PackageSigner& signer);
   // A key that the servers draw jointly; nothing is sent yet.
   absl::Status AddDrawn(const v1::KeyInfo& info);
+  // Copies of keys of one principal as `principal`'s, under handles that are new (RenameKeys);
+  // nothing is sent yet.
+  absl::Status AddRenamed(absl::Span<const v1::RenamedKey> keys, const std::string& principal);
+  // After Stage(): the new handles of keys for the history that the servers had no more, and which
+  // are not in the transaction.
+  const absl::flat_hash_set<std::string>& unknown() const { return unknown_; }
 
   const std::string& id() const { return id_; }
 
-  // Sends everything added: StageKeys, then a DrawKey per drawn key. Rolls back on failure.
+  // Sends everything added: StageKeys, then a DrawKey per drawn key, then RenameKeys. Rolls back on
+  // failure. Aborted: a refresh of the shares came between; a new transaction may succeed.
   absl::Status Stage();
   // Makes the staged keys usable. Rolls back on failure.
   absl::Status Commit() { return two_phase_.Commit(keys_.size()); }
@@ -62,6 +72,8 @@ class KeyTransaction : private TransactionServers {
   std::string Name(int party) override { return servers_->at(party).name(); }
   void Pause(absl::Duration d) override { absl::SleepFor(d); }
 
+  absl::Status StageRenamed();
+
   // Notes a key's handle, which must be new.
   absl::Status Note(const v1::KeyInfo& info);
   void Append(SealedTriple packages, size_t keys);
@@ -72,6 +84,8 @@ class KeyTransaction : private TransactionServers {
   std::vector<std::array<v1::StageKeysRequest, 3>> stage_;  // calls, each within the limits
   size_t last_call_keys_ = 0;                               // of stage_.back()
   std::vector<v1::KeyInfo> drawn_;
+  v1::RenameKeysRequest renamed_;
+  absl::flat_hash_set<std::string> unknown_;
   std::vector<v1::NamedKey> keys_;
   absl::flat_hash_set<std::string> handle_set_;
   TwoPhase two_phase_;  // the last member: its destructor may call the servers

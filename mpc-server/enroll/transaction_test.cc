@@ -117,6 +117,97 @@ TEST_F(TransactionTest, AListOfManyPagesIsWhole) {
   EXPECT_EQ(realm_.servers[0]->calls("ListKeys"), 2);
 }
 
+// ---- Renaming ----
+
+class RenameTransactionTest : public TransactionTest {
+ protected:
+  RenameTransactionTest() {
+    EXPECT_TRUE(EnrolTwoKeys().ok());
+    for (const auto& [handle, package] : realm_.servers[0]->committed()) {
+      keys_.push_back(As(handle));
+    }
+  }
+
+  static v1::RenamedKey As(const std::string& handle) {
+    v1::RenamedKey key;
+    key.mutable_from()->set_handle(handle);
+    key.mutable_from()->set_principal(TestKeyInfo().principal());
+    key.set_to(RandomIdentifier());
+    key.set_salt_type(4);
+    key.set_salt("old salt");
+    return key;
+  }
+  absl::Status Rename() {
+    KeyTransaction transaction(&servers_, kQuick);
+    RETURN_IF_ERROR(transaction.AddRenamed(keys_, "new@EXAMPLE.COM"));
+    const absl::Status done = transaction.Run();
+    unknown_ = transaction.unknown();
+    return done;
+  }
+  void ExpectOldKeysAlone() {
+    for (auto& server : realm_.servers) {
+      EXPECT_EQ(server->staged(), 0u);
+      EXPECT_EQ(server->committed().size(), 2u);
+    }
+  }
+
+  std::vector<v1::RenamedKey> keys_;
+  absl::flat_hash_set<std::string> unknown_;
+};
+
+TEST_F(RenameTransactionTest, AllThreeHaveTheSameKeyUnderTheNewName) {
+  const absl::Status done = Rename();
+  ASSERT_TRUE(done.ok()) << done;
+  ExpectEachHas(4);
+  for (const v1::RenamedKey& key : keys_) {
+    EXPECT_EQ(realm_.Joined(key.to()), realm_.Joined(key.from().handle()));
+    EXPECT_EQ(realm_.servers[2]->committed()[key.to()].info().principal(), "new@EXAMPLE.COM");
+  }
+}
+
+// Each call of each server, refused before it did something and lost after it.
+TEST_F(RenameTransactionTest, AFailureAnywhereLeavesTheOldKeysAlone) {
+  for (const char* method : {"RenameKeys", "CommitKeys"}) {
+    for (const When when : {When::kBefore, When::kAfter}) {
+      for (auto& server : realm_.servers) {
+        server->FailCalls(method, when, grpc::StatusCode::INTERNAL, 1);
+        EXPECT_FALSE(Rename().ok()) << method;
+        server->set_fault(nullptr);
+        ExpectOldKeysAlone();
+      }
+    }
+  }
+  EXPECT_TRUE(Rename().ok());
+}
+
+TEST_F(RenameTransactionTest, ARefreshInBetweenIsToldAsSuch) {
+  realm_.servers[1]->status().set_epoch(2);
+  EXPECT_TRUE(absl::IsAborted(Rename()));
+  ExpectOldKeysAlone();
+}
+
+// Of what the history names a key may be gone, at all three.
+TEST_F(RenameTransactionTest, KeysThatAreGoneAreLeftOut) {
+  keys_.push_back(As(RandomIdentifier()));
+  keys_.back().mutable_from()->set_for_history(true);
+  ASSERT_TRUE(Rename().ok());
+  ExpectEachHas(4);
+  EXPECT_TRUE(unknown_.contains(keys_.back().to()));
+  EXPECT_EQ(unknown_.size(), 1u);
+}
+
+TEST_F(RenameTransactionTest, AKeyThatOneServerLacksIsAnError) {
+  keys_.back().mutable_from()->set_for_history(true);
+  v1::SharePackage kept = realm_.servers[0]->committed()[keys_[0].from().handle()];
+  realm_.servers[0]->Clear();
+  realm_.servers[0]->Plant(kept);
+  const absl::Status done = Rename();
+  EXPECT_TRUE(absl::IsUnavailable(done)) << done;
+  EXPECT_THAT(done.message(), HasSubstr("not on all three servers"));
+  EXPECT_EQ(realm_.servers[1]->staged(), 0u);
+  EXPECT_EQ(realm_.servers[1]->committed().size(), 2u);
+}
+
 // Every call of every server refuses or is unreachable: nothing stays, and the same again works.
 TEST_F(TransactionTest, FailureAnywhereLeavesNothing) {
   for (const char* method : {"StageKeys", "CommitKeys"}) {

@@ -56,9 +56,13 @@ std::string EncodeJob(const KdcIdentity& kdc, const Job& job) {
   if (job.client.has_value()) out.Fixed(*job.client);
   out.Uint(job.grant, 8);
   EncodeParts(job, &out);
-  if (job.source.id != 0) {
+  if (job.source.id != 0 || !job.certificate.empty()) {
     out.Uint(job.source.id, 8);
     out.Uint(job.source.proved ? 1 : 0, 1);
+  }
+  if (!job.certificate.empty()) {
+    out.Counted(job.certificate.pa_pk_as_req, 4);
+    out.Counted(job.certificate.request_body, 4);
   }
   return out.Take();
 }

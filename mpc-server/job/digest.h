@@ -13,7 +13,9 @@
 //             number of make_macs (2)   | each: handle (16) | usage (4) | length (4) | data
 //             number of verify_macs (2) | each: handle (16) | usage (4) | length (4) | data
 //                                               | length (4) | checksum
-//             source id (8) | proved (1: 0 or 1); absent when the KDC does not say the source
+//             source id (8) | proved (1: 0 or 1); absent when the KDC does not say the source and
+//                 there is no proof by certificate
+//             length (4) | PA-PK-AS-REQ | length (4) | KDC-REQ-BODY; absent when there is none
 //   tag request: "mpc-kdc tag v2" 00 | job's digest (32) | seal's nonce (12) | seal (4)
 //                                    | length (4) | ciphertext
 //

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "mpc-server/base/secret.h"
+#include "mpc-server/job/certificate_proof.h"
 #include "mpc-server/job/verdict.h"
 #include "mpc-server/key/key_info.h"
 #include "mpc-server/key/message_format.h"
@@ -94,6 +95,7 @@ struct Job {
   std::vector<MakeMacPart> make_macs;
   std::vector<VerifyMacPart> verify_macs;
   Source source;
+  CertificateProof certificate;  // of a login by certificate; otherwise empty
 
   friend bool operator==(const Job&, const Job&) = default;
 };

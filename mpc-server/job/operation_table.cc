@@ -23,6 +23,8 @@ absl::string_view KeyClassName(KeyClass key_class) {
     case KeyClass::kUser: return "user";
     case KeyClass::kTgs: return "tgs";
     case KeyClass::kService: return "service";
+    case KeyClass::kTgsOld:
+      return "tgs-old";
     case KeyClass::kHistory:
       return "history";
   }

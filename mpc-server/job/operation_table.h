@@ -23,6 +23,7 @@ inline constexpr uint32_t kUsageTicket = 2;
 inline constexpr uint32_t kUsageAsReply = 3;
 inline constexpr uint32_t kUsagePacChecksum = 17;
 inline constexpr uint32_t kUsageAsReqChecksum = 56;
+inline constexpr uint32_t kUsageCammac = 64;         // RFC 7751: verifiers of authorization data
 
 // Sets of key classes.
 using KeyClasses = uint8_t;
@@ -30,6 +31,10 @@ constexpr KeyClasses Only(KeyClass c) { return static_cast<KeyClasses>(1u << sta
 constexpr bool Allows(KeyClasses set, KeyClass c) { return (set & Only(c)) != 0; }
 inline constexpr KeyClasses kUserKeys = Only(KeyClass::kUser);
 inline constexpr KeyClasses kTgsKeys = Only(KeyClass::kTgs);
+// Those under which tickets are opened and checksums verified: an imported krbtgt as well.
+inline constexpr KeyClasses kOpeningKeys =
+    static_cast<KeyClasses>(Only(KeyClass::kTgs) | Only(KeyClass::kService) |
+                            Only(KeyClass::kTgsOld));
 inline constexpr KeyClasses kTicketKeys =
     static_cast<KeyClasses>(Only(KeyClass::kTgs) | Only(KeyClass::kService));
 
@@ -64,11 +69,13 @@ inline constexpr PartRule kPartRules[] = {
     {Operation::kSealGranted,    PartKind::kSeal,      kUsageTicket,        0, 1, kTicketKeys,  false, Precondition::kGrant},
     {Operation::kSealGranted,    PartKind::kSeal,      kUsageAsReply,       0, 1, kUserKeys,    true,  Precondition::kGrant},
     {Operation::kSealGranted,    PartKind::kMakeMac,   kUsageAsReqChecksum, 0, 1, kUserKeys,    true,  Precondition::kGrant},
-    {Operation::kOpenTicket,     PartKind::kOpen,      kUsageTicket,        1, 1, kTicketKeys,  false, Precondition::kTagGood},
+    {Operation::kOpenTicket,     PartKind::kOpen,      kUsageTicket,        1, 1, kOpeningKeys, false, Precondition::kTagGood},
     {Operation::kReissueTicket,  PartKind::kOpen,      kUsageTicket,        1, 1, kTgsKeys,     false, Precondition::kTagGood},
     {Operation::kReissueTicket,  PartKind::kSeal,      kUsageTicket,        1, 1, kTicketKeys,  false, Precondition::kParent},
-    {Operation::kMakeChecksum,   PartKind::kMakeMac,   kUsagePacChecksum,   1, 4, kTicketKeys,  false, Precondition::kNothing},
-    {Operation::kVerifyChecksum, PartKind::kVerifyMac, kUsagePacChecksum,   1, 4, kTicketKeys,  false, Precondition::kTagGood},
+    {Operation::kMakeChecksum,   PartKind::kMakeMac,   kUsagePacChecksum,   0, 4, kTicketKeys,  false, Precondition::kNothing},
+    {Operation::kMakeChecksum,   PartKind::kMakeMac,   kUsageCammac,        0, 4, kTicketKeys,  false, Precondition::kNothing},
+    {Operation::kVerifyChecksum, PartKind::kVerifyMac, kUsagePacChecksum,   0, 4, kOpeningKeys, false, Precondition::kTagGood},
+    {Operation::kVerifyChecksum, PartKind::kVerifyMac, kUsageCammac,        0, 4, kOpeningKeys, false, Precondition::kTagGood},
 };
 
 struct OperationRule {
@@ -124,6 +131,16 @@ constexpr bool TableKeepsNoncesApart() {
   return true;
 }
 static_assert(TableKeepsNoncesApart());
+
+// Nothing is made under an imported krbtgt.
+constexpr bool TableMakesNothingUnderAnOldTgs() {
+  for (const PartRule& rule : kPartRules) {
+    const bool makes = rule.kind == PartKind::kSeal || rule.kind == PartKind::kMakeMac;
+    if (makes && Allows(rule.classes, KeyClass::kTgsOld)) return false;
+  }
+  return true;
+}
+static_assert(TableMakesNothingUnderAnOldTgs());
 
 // "LOGIN", or "unknown operation".
 absl::string_view OperationName(Operation operation);

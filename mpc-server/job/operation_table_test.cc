@@ -22,7 +22,7 @@ TEST(OperationTable, EachRowOnceAndOfAKnownOperation) {
 // Every class that a row allows has the row's usage among its keys.
 TEST(OperationTable, UsagesExistInTheClassesAllowed) {
   for (const PartRule& rule : kPartRules) {
-    for (const KeyClass c : {KeyClass::kUser, KeyClass::kTgs, KeyClass::kService}) {
+    for (const KeyClass c : {KeyClass::kUser, KeyClass::kTgs, KeyClass::kService, KeyClass::kTgsOld}) {
       if (!Allows(rule.classes, c)) continue;
       const auto usages = UsagesOf(c);
       EXPECT_NE(std::find(usages.begin(), usages.end(), rule.usage), usages.end());
@@ -30,12 +30,12 @@ TEST(OperationTable, UsagesExistInTheClassesAllowed) {
   }
 }
 
-// What makes tickets and replies has a precondition; PAC checksums alone have none.
+// What makes tickets and replies has a precondition; checksums of authorization data have none.
 TEST(OperationTable, NothingIsSealedWithoutAPrecondition) {
   for (const PartRule& rule : kPartRules) {
     if (rule.precondition != Precondition::kNothing) continue;
     EXPECT_EQ(rule.kind, PartKind::kMakeMac);
-    EXPECT_EQ(rule.usage, kUsagePacChecksum);
+    EXPECT_TRUE(rule.usage == kUsagePacChecksum || rule.usage == kUsageCammac) << rule.usage;
   }
 }
 

@@ -30,25 +30,6 @@ std::optional<absl::string_view> OnlyElement(uint8_t tag, absl::string_view in) 
   return in.empty() ? body : std::nullopt;
 }
 
-// YYYYMMDDHHMMSSZ
-std::optional<absl::Time> ParseTime(absl::string_view text) {
-  if (text.size() != 15 || text.back() != 'Z') return std::nullopt;
-  for (const char c : text.substr(0, 14)) {
-    if (!absl::ascii_isdigit(c)) return std::nullopt;
-  }
-  const auto number = [text](size_t at, size_t size) {
-    int value = 0;
-    return absl::SimpleAtoi(text.substr(at, size), &value) ? value : -1;
-  };
-  const absl::CivilSecond civil(number(0, 4), number(4, 2), number(6, 2), number(8, 2),
-                                number(10, 2), number(12, 2));
-  const bool normal = civil.month() == number(4, 2) && civil.day() == number(6, 2) &&
-                      civil.hour() == number(8, 2) && civil.minute() == number(10, 2) &&
-                      civil.second() == number(12, 2);
-  if (!normal) return std::nullopt;  // 31 February and the like
-  return absl::FromCivil(civil, absl::UTCTimeZone());
-}
-
 std::optional<int64_t> ParseMicroseconds(absl::string_view bytes) {
   if (bytes.empty() || bytes.size() > 3) return std::nullopt;
   const auto octet = [bytes](size_t i) { return static_cast<uint8_t>(bytes[i]); };
@@ -77,6 +58,24 @@ std::string EncodeMicroseconds(int64_t value) {
 
 }  // namespace
 
+std::optional<absl::Time> ParseKerberosTime(absl::string_view text) {
+  if (text.size() != 15 || text.back() != 'Z') return std::nullopt;
+  for (const char c : text.substr(0, 14)) {
+    if (!absl::ascii_isdigit(c)) return std::nullopt;
+  }
+  const auto number = [text](size_t at, size_t size) {
+    int value = 0;
+    return absl::SimpleAtoi(text.substr(at, size), &value) ? value : -1;
+  };
+  const absl::CivilSecond civil(number(0, 4), number(4, 2), number(6, 2), number(8, 2),
+                                number(10, 2), number(12, 2));
+  const bool normal = civil.month() == number(4, 2) && civil.day() == number(6, 2) &&
+                      civil.hour() == number(8, 2) && civil.minute() == number(10, 2) &&
+                      civil.second() == number(12, 2);
+  if (!normal) return std::nullopt;  // 31 February and the like
+  return absl::FromCivil(civil, absl::UTCTimeZone());
+}
+
 std::optional<absl::Time> DecodePreauthTimestamp(absl::string_view der) {
   if (der.size() > kMaxPreauthPlaintext) return std::nullopt;
   const auto sequence = OnlyElement(kSequence, der);
@@ -86,7 +85,7 @@ std::optional<absl::Time> DecodePreauthTimestamp(absl::string_view der) {
   if (!field0) return std::nullopt;
   const auto text = OnlyElement(kTime, *field0);
   if (!text) return std::nullopt;
-  const auto time = ParseTime(*text);
+  const auto time = ParseKerberosTime(*text);
   if (!time || rest.empty()) return time;
   const auto field1 = OnlyElement(kField1, rest);
   if (!field1) return std::nullopt;

@@ -20,6 +20,8 @@ namespace mpckdc {
 inline constexpr size_t kMaxPreauthPlaintext = 64;  // MIT's are 26 to 28 bytes
 
 std::optional<absl::Time> DecodePreauthTimestamp(absl::string_view der);
+// The contents of a KerberosTime: YYYYMMDDHHMMSSZ.
+std::optional<absl::Time> ParseKerberosTime(absl::string_view text);
 
 // The time stamps for which the rest of a job is worth computing. The same at the three servers,
 // each of which judges by its own clock in the end.

@@ -16,6 +16,7 @@ struct ReceivedJob {
   Job job;
   Digest digest{};  // JobDigest(kdc, job)
   absl::Time received, deadline;
+  CertificateFinding certificate;  // of the job's proof, once it is verified
 };
 
 }  // namespace mpckdc

@@ -73,6 +73,13 @@ TicketHeader ReissuedTicketHeader(const TicketHeader& parent, const KeyInfo& key
   return header;
 }
 
+TicketHeader ForeignTicketHeader(const KeyInfo& key, JobId job, absl::Time now,
+                                 absl::Duration max_renewable_life) {
+  TicketHeader header = NewTicketHeader(key.principal_id, job, now, max_renewable_life);
+  header.initial = false;
+  return header;
+}
+
 Judgement CheckOriginAge(const TicketHeader& header, absl::Time now,
                          absl::Duration max_renewable_life, absl::Duration skew) {
   const absl::Time origin = absl::FromUnixSeconds(header.origin_time);

@@ -50,6 +50,12 @@ TicketHeader NewTicketHeader(const PrincipalId& principal, JobId job, absl::Time
 // realm chooses what its krbtgt/REALM@OTHER says, so that key itself is the principal then.
 TicketHeader ReissuedTicketHeader(const TicketHeader& parent, const KeyInfo& key);
 
+// The header of a ticket made from one that has none, since it came from another realm under `key`
+// of 17 to 20: that key is the principal. When its login was only the other realm knows; what is
+// made from it ages from the moment in which it came in, `now`.
+TicketHeader ForeignTicketHeader(const KeyInfo& key, JobId job, absl::Time now,
+                                 absl::Duration max_renewable_life);
+
 // Whether a ticket with this header may still be opened: by the server's own limit now and by the
 // cap that the header was given then. An origin in the future beyond `skew` is no server's work.
 Judgement CheckOriginAge(const TicketHeader& header, absl::Time now,

@@ -48,6 +48,18 @@ TEST(TicketHeader, OneMadeFromAnotherRealmsTicketNamesThatRealmsKey) {
   EXPECT_EQ(ReissuedTicketHeader(Header(kNow), key), want);
 }
 
+// Only that realm knows when its user logged in: what is made of it ages from now.
+TEST(TicketHeader, OneMadeFromATicketWithoutHeaderNamesItsKeyAndBeginsNow) {
+  KeyInfo key;
+  key.principal_id = PrincipalId{8};
+  const TicketHeader made = ForeignTicketHeader(key, 9, kNow, absl::Hours(24));
+  EXPECT_EQ(EncodeTicketHeader(made)[0], 2);
+  EXPECT_EQ(made.principal, key.principal_id);
+  EXPECT_EQ(made.origin_time, absl::ToUnixSeconds(kNow));
+  EXPECT_EQ(made.renewable_cap - made.origin_time, 24u * 3600);
+  EXPECT_EQ(made.origin_job, 9u);
+}
+
 TEST(TicketHeader, OtherVersionsAndLengthsAreNone) {
   std::string bytes = EncodeTicketHeader(Header(kNow));
   EXPECT_FALSE(DecodeTicketHeader(bytes.substr(1)).has_value());

@@ -68,7 +68,8 @@ Judgement CheckOperation(const Job& job) {
     const char* const text = rule->needs_grant ? " needs a grant" : " takes no grant";
     return Refuse(Verdict::kMalformed, absl::StrCat(rule->name, text));
   }
-  if (rule->needs_output && job.seals.empty() && job.make_macs.empty()) {
+  const bool no_output = rule->needs_output && job.seals.empty() && job.make_macs.empty();
+  if (no_output || PartCount(job) == 0) {
     return Refuse(Verdict::kRefused, absl::StrCat(rule->name, " asks for nothing"));
   }
   return Ok();
@@ -115,13 +116,40 @@ Judgement CheckSizes(const Job& job) {
   });
 }
 
-// The gate asks for a verified timestamp: a job without one is refused before it costs anything.
+// A proof by certificate proves who asks for a ticket, in the job that seals it, and nothing beside
+// it would be needed.
+Judgement CheckCertificateParts(const Job& job) {
+  if (job.certificate.empty()) return Ok();
+  const size_t bytes =
+      std::max(job.certificate.pa_pk_as_req.size(), job.certificate.request_body.size());
+  if (bytes > limits::kMaxProofBytes) {
+    return Refuse(Verdict::kMalformed, absl::StrCat("a proof by certificate of ", bytes,
+                                                    " bytes, at most ", limits::kMaxProofBytes));
+  }
+  const bool login = job.operation == Operation::kLogin && job.opens.empty() &&
+                     CountOf(job, PartKind::kSeal, kUsageTicket) == 1;
+  if (login) return Ok();
+  return Refuse(Verdict::kMalformed,
+                absl::StrCat(OperationName(job.operation),
+                             ": a proof by certificate goes with a LOGIN that seals a ticket and "
+                             "opens nothing"));
+}
+
+// The gate asks for a proof of a kind that the job has not: refused before it costs anything.
 Judgement CheckGateCanPass(const Job& job, const KeyInfo& client) {
-  if (client.gate != Gate::kTimestamp || job.operation != Operation::kLogin) return Ok();
-  if (!job.opens.empty()) return Ok();
+  const bool judges =
+      job.operation == Operation::kLogin || job.operation == Operation::kOpenPreauth;
+  if (!judges || TakesAnything(client.gate)) return Ok();
+  const bool timestamp = !job.opens.empty(), certificate = !job.certificate.empty();
+  if (timestamp ? TakesTimestamp(client.gate) : certificate && TakesCertificate(client.gate)) {
+    return Ok();
+  }
   return Refuse(Verdict::kRefused,
-                absl::StrCat("gate of ", client.principal,
-                             " is timestamp and the job has no pre-auth to open"));
+                absl::StrCat("gate of ", client.principal, " is ", GateName(client.gate),
+                             " and the job has no ",
+                             TakesTimestamp(client.gate) ? "pre-auth to open" : "certificate",
+                             TakesTimestamp(client.gate) && TakesCertificate(client.gate)
+                                 ? " and no certificate" : ""));
 }
 
 Judgement CheckHandles(const Job& job, KeyLookup lookup) {
@@ -152,7 +180,9 @@ Judgement CheckPartKey(const PartRule& rule, const KeyInfo& key, absl::string_vi
     return refuse(absl::StrCat(" is ", key.principal,
                                ": only that realm makes tickets and checksums under it"));
   }
-  // A realm may have keys from before this rule.
+  // A realm may have keys from before this rule. An imported krbtgt's tickets are opened all the
+  // same, until rotation removes it.
+  if (key.key_class == KeyClass::kTgsOld) return Ok();
   if (const absl::Status s = CheckTicketEnctype(key.principal, key.enctype); !s.ok()) {
     return refuse(absl::StrCat(" is no longer used: ", s.message(),
                                " (mpc-admin doctor says how to replace it)"));
@@ -205,7 +235,7 @@ Judgement CheckPreauthSize(const OpenPart& part, size_t plaintext) {
 }
 
 // Each ticket that the servers seal under a gcm key has their header.
-Judgement CheckFormat(const GcmKey&, const Job&, const OpenPart& part) {
+Judgement CheckFormat(const GcmKey&, absl::string_view, const Job&, const OpenPart& part) {
   const auto message = ParseMessage(part.message);
   if (!message) return TooShort(part);
   if (part.usage == kUsagePreauth && !message->header.empty()) {
@@ -217,45 +247,53 @@ Judgement CheckFormat(const GcmKey&, const Job&, const OpenPart& part) {
   return CheckPreauthSize(part, message->PlaintextBytes());
 }
 
-// Such a ticket has no header, so nothing may be made from it.
-Judgement CheckFormat(const CtsKey& key, const Job& job, const OpenPart& part) {
+// Such a ticket has no header, so nothing may be made from it; unless another realm made it, whose
+// word about its users was all that a header could have been.
+Judgement CheckFormat(const CtsKey& key, absl::string_view realm, const Job& job,
+                      const OpenPart& part) {
   const auto message = ParseCtsMessage(key.enctype, part.message);
   if (!message) return TooShort(part);
-  if (job.operation == Operation::kReissueTicket) {
+  if (job.operation == Operation::kReissueTicket &&
+      !IsTgtFromOtherRealm(key.info.principal, realm)) {
     return Refuse(Verdict::kRefused, absl::StrCat("a parent ticket of ", key.enctype.name,
                                                   " has no header: its origin is unknown"));
   }
   return CheckPreauthSize(part, message->PlaintextBytes());
 }
 
-Judgement CheckFormat(const GcmKey& key, const Job&, const SealPart& part) {
+Judgement CheckFormat(const GcmKey& key, absl::string_view, const Job&, const SealPart& part) {
   if (part.text.empty()) return Ok();
   return Refuse(Verdict::kMalformed,
                 absl::StrCat("a seal of ", key.enctype.name, " takes no text"));
 }
-Judgement CheckFormat(const CtsKey& key, const Job&, const SealPart& part) {
+Judgement CheckFormat(const CtsKey& key, absl::string_view, const Job&, const SealPart& part) {
   if (part.text.bytes() == part.max_plaintext) return Ok();
   return Refuse(Verdict::kMalformed,
                 absl::StrCat("a seal of ", key.enctype.name, " takes components of ",
                              part.max_plaintext, " bytes of its text, not of ", part.text.bytes()));
 }
 
-Judgement CheckFormat(const auto&, const Job&, const MakeMacPart&) { return Ok(); }
+Judgement CheckFormat(const auto&, absl::string_view, const Job&, const MakeMacPart&) {
+  return Ok();
+}
 
 Judgement CheckChecksumSize(const VerifyMacPart& part, size_t want) {
   if (part.checksum.size() == want) return Ok();
   return Refuse(Verdict::kBadTag, absl::StrCat("checksum of ", part.checksum.size(), " bytes"));
 }
-Judgement CheckFormat(const GcmKey&, const Job&, const VerifyMacPart& part) {
+Judgement CheckFormat(const GcmKey&, absl::string_view, const Job&, const VerifyMacPart& part) {
   return CheckChecksumSize(part, kChecksumBytes);
 }
-Judgement CheckFormat(const CtsKey& key, const Job&, const VerifyMacPart& part) {
+Judgement CheckFormat(const CtsKey& key, absl::string_view, const Job&,
+                      const VerifyMacPart& part) {
   return CheckChecksumSize(part, key.enctype.mac_bytes);
 }
 
 // A message of 17 to 20 that is not judged yet, beside one to make: chains of blocks that anybody
-// could ask for. A KDC has no text for such a seal before it has opened the message anyway.
+// could ask for. A KDC has no text for such a seal before it has opened the message anyway. A
+// REISSUE_TICKET opens it the second time: there the seal is of a ticket from realm to realm.
 Judgement CheckSealsBesideOpens(const Job& job, KeyLookup lookup) {
+  if (job.operation == Operation::kReissueTicket) return Ok();
   const auto is_cts = [&](const auto& part) {
     return !FindEnctype(lookup(part.handle)->enctype)->is_gcm();
   };
@@ -272,6 +310,7 @@ Judgement CheckShape(const Job& job) {
   Judgement j = CheckOperation(job);
   if (j.ok()) j = CheckParts(job);
   if (j.ok()) j = CheckSizes(job);
+  if (j.ok()) j = CheckCertificateParts(job);
   return j;
 }
 
@@ -282,6 +321,10 @@ Judgement CheckTexts(const Job& job, int party) {
     return Refuse(Verdict::kMalformed, absl::StrCat("the text of seal ", i, ": ", why));
   }
   return Ok();
+}
+
+bool ShowsCertificate(const Job& job, const KeyInfo& client) {
+  return !job.certificate.empty() && TakesCertificate(client.gate);
 }
 
 Judgement CheckKeys(const Job& job, absl::string_view realm, KeyLookup lookup) {
@@ -302,8 +345,8 @@ Judgement CheckKeys(const Job& job, absl::string_view realm, KeyLookup lookup) {
     return CheckLength(key, part.usage, BytesOf(part));
   });
   if (!j.ok()) return j;
-  j = ForEachPartWithKey(job, lookup, [&job](const auto& key, const auto& part) {
-    return CheckFormat(key, job, part);
+  j = ForEachPartWithKey(job, lookup, [&](const auto& key, const auto& part) {
+    return CheckFormat(key, realm, job, part);
   });
   return j.ok() ? CheckSealsBesideOpens(job, lookup) : j;
 }

@@ -22,6 +22,10 @@ Judgement CheckShape(const Job& job);
 // not. The hashes are in the job's digest.
 Judgement CheckTexts(const Job& job, int party);
 
+// Whether the job has a proof by certificate that its client's gate asks for. Where the gate asks
+// for none the servers have nothing to say about it.
+bool ShowsCertificate(const Job& job, const KeyInfo& client);
+
 // nullptr for an unknown handle.
 using KeyLookup = absl::FunctionRef<const KeyInfo*(const Handle&)>;
 

@@ -27,7 +27,8 @@ Handle H(uint8_t i) {
   return handle;
 }
 constexpr uint8_t kAlice = 1, kAlice2 = 2, kBob = 3, kTgt = 4, kKadmin = 5, kOpenUser = 6,
-                  kCarol = 7, kWww = 8, kChangepw = 9, kFromOther = 10, kToOther = 11;
+                  kCarol = 7, kWww = 8, kChangepw = 9, kFromOther = 10, kToOther = 11,
+                  kFromStock = 12, kToStock = 13, kOldTgt = 14;
 
 class Keys {
  public:
@@ -43,6 +44,9 @@ class Keys {
     Add(kChangepw, "kadmin/changepw@R", KeyClass::kService, Gate::kNone, kEnctypeAes256Sha1);
     Add(kFromOther, "krbtgt/R@OTHER", KeyClass::kTgs, Gate::kNone);
     Add(kToOther, "krbtgt/OTHER@R", KeyClass::kTgs, Gate::kNone);
+    Add(kFromStock, "krbtgt/R@STOCK", KeyClass::kTgs, Gate::kNone, kEnctypeAes256Sha1);
+    Add(kToStock, "krbtgt/STOCK@R", KeyClass::kTgs, Gate::kNone, kEnctypeAes256Sha1);
+    Add(kOldTgt, "krbtgt/R@R", KeyClass::kTgsOld, Gate::kNone, kEnctypeAes256Sha1);
   }
   Judgement Check(const Job& job) const {
     Judgement shape = CheckShape(job);
@@ -114,6 +118,8 @@ TEST(Validate, WhatTheTableAllows) {
   job = Make(Operation::kMakeChecksum);
   job.make_macs = {{H(kTgt), 17, "pac"}, {H(kKadmin), 17, "pac"}};
   ExpectVerdict(job, Verdict::kOk);
+  job.make_macs = {{H(kTgt), 64, "ticket"}, {H(kKadmin), 64, "authdata"}, {H(kTgt), 17, "pac"}};
+  ExpectVerdict(job, Verdict::kOk);
   job = Make(Operation::kSealGranted, kAlice);
   job.grant = 7;
   job.seals = {{H(kTgt), 2, 100}};
@@ -143,9 +149,39 @@ TEST(Validate, NothingIsMadeInTheNameOfAnotherRealm) {
   ExpectVerdict(job, Verdict::kOk);
   job.make_macs.push_back({H(kFromOther), 17, "pac"});
   ExpectVerdict(job, Verdict::kRefused, kWhy);
+  job.make_macs = {{H(kFromOther), 64, "ticket"}};
+  ExpectVerdict(job, Verdict::kRefused, kWhy);
   job = Make(Operation::kVerifyChecksum);
   job.verify_macs = {{H(kFromOther), 17, "pac", std::string(kChecksumBytes, 'c')}};
   ExpectVerdict(job, Verdict::kOk);
+}
+
+// An ordinary realm shares keys of 17 to 20 with ours. Its tickets have no headers, and ours are made
+// of them all the same; never of one that such a key of ours has sealed, which has no header either.
+TEST(Validate, TicketsOfAnOrdinaryRealmHaveNoHeaderAndArePassedOn) {
+  const std::string ticket(200, 'c');
+  Job job = Make(Operation::kOpenTicket);
+  job.opens = {{H(kFromStock), 2, ticket}};
+  ExpectVerdict(job, Verdict::kOk);
+  for (const uint8_t key : {kTgt, kKadmin, kToOther}) {
+    job = Reissue();
+    job.opens[0] = {H(kFromStock), 2, ticket};
+    job.seals[0].handle = H(key);
+    ExpectVerdict(job, Verdict::kOk);
+  }
+  // From one ordinary realm to the next.
+  job.seals = {{H(kToStock), 2, 160}};
+  job.seals[0].text = Text(160);
+  ExpectVerdict(job, Verdict::kOk);
+  job.opens[0].handle = H(kToStock);
+  ExpectVerdict(job, Verdict::kRefused, "its origin is unknown");
+  job.opens[0] = {H(kTgt), 2, Ticket()};
+  ExpectVerdict(job, Verdict::kOk);
+  job.seals[0].handle = H(kFromStock);
+  ExpectVerdict(job, Verdict::kRefused, "only that realm makes tickets");
+  job = Make(Operation::kMakeChecksum);
+  job.make_macs = {{H(kFromStock), 17, "pac"}};
+  ExpectVerdict(job, Verdict::kRefused, "only that realm makes tickets");
 }
 
 TEST(KeyInfo, WhoseAPrincipalIs) {
@@ -194,8 +230,9 @@ TEST(Validate, EverythingElseIsRefused) {
       }
     }
   }
-  // OPEN_PREAUTH 1; SEAL_GRANTED 2 (two classes), 3, 56; OPEN_TICKET 2 (two); checksums two each.
-  EXPECT_EQ(allowed, 1 + 4 + 2 + 4);
+  // OPEN_PREAUTH 1; SEAL_GRANTED 2 (two classes), 3, 56; OPEN_TICKET 2 (two); checksums two each,
+  // of two usages.
+  EXPECT_EQ(allowed, 1 + 4 + 2 + 8);
   EXPECT_GT(refused, 9000);
 }
 
@@ -253,6 +290,57 @@ TEST(Validate, KeysOfKadminOfStandardEnctypesAreNotUsed) {
   ExpectVerdict(job, Verdict::kRefused, kWhy);
 }
 
+// The realm's krbtgt as another KDC had it: somebody has seen that key.
+TEST(Validate, AnImportedKrbtgtOpensAndMakesNothing) {
+  constexpr char kWhy[] = "is of class tgs-old";
+  Job job = Make(Operation::kOpenTicket);
+  job.opens = {{H(kOldTgt), 2, std::string(200, 'c')}};
+  ExpectVerdict(job, Verdict::kOk);
+  job = Make(Operation::kVerifyChecksum);
+  job.verify_macs = {{H(kOldTgt), 17, "pac", std::string(12, 's')}};
+  ExpectVerdict(job, Verdict::kOk);
+  job = Make(Operation::kMakeChecksum);
+  job.make_macs = {{H(kOldTgt), 17, "pac"}};
+  ExpectVerdict(job, Verdict::kRefused, kWhy);
+  job = Login();
+  job.seals[0] = {H(kOldTgt), 2, 160, Text(160)};
+  ExpectVerdict(job, Verdict::kRefused, kWhy);
+  job = Make(Operation::kSealGranted, kAlice);
+  job.grant = 1;
+  job.seals = {{H(kOldTgt), 2, 160, Text(160)}};
+  ExpectVerdict(job, Verdict::kRefused, kWhy);
+  job = Reissue();
+  job.seals[0] = {H(kOldTgt), 2, 160, Text(160)};
+  ExpectVerdict(job, Verdict::kRefused, kWhy);
+  job = Reissue();
+  job.opens[0] = {H(kOldTgt), 2, std::string(200, 'c')};
+  ExpectVerdict(job, Verdict::kRefused, kWhy);
+}
+
+TEST(KeyInfo, AnImportedKrbtgtIsTheRealmsOwnOfAStandardEnctype) {
+  KeyInfo info;
+  info.principal = "krbtgt/R@R";
+  info.key_class = KeyClass::kTgsOld;
+  info.enctype = kEnctypeAes256Sha1;
+  const auto check = [&info] {
+    info.principal_id = PrincipalIdOf(info.principal);
+    return CheckNewKeyInfo(info);
+  };
+  EXPECT_TRUE(check().ok());
+  info.enctype = kEnctypeAes256Gcm;
+  EXPECT_THAT(check().message(), HasSubstr("of enctype 17 to 20"));
+  info.enctype = kEnctypeAes256Sha1;
+  for (const char* other : {"krbtgt/R@OTHER", "krbtgt/OTHER@R", "alice@R", "kadmin/admin@R"}) {
+    info.principal = other;
+    EXPECT_FALSE(check().ok()) << other;
+  }
+  info.principal = "krbtgt/R@R";
+  info.key_class = KeyClass::kTgs;
+  EXPECT_FALSE(check().ok()) << "a key that seals is drawn, and of a gcm type";
+  info.key_class = static_cast<KeyClass>(5);
+  EXPECT_THAT(check().message(), HasSubstr("unknown key class"));
+}
+
 TEST(Validate, UnknownHandleIsNamed) {
   Job job = Login();
   job.seals[0].handle = H(99);
@@ -273,6 +361,12 @@ TEST(Validate, Counts) {
   job = Reissue();
   job.opens.clear();
   ExpectVerdict(job, Verdict::kRefused, "the table allows 1 to 1");
+  for (const Operation operation : {Operation::kMakeChecksum, Operation::kVerifyChecksum}) {
+    ExpectVerdict(Make(operation), Verdict::kRefused, "asks for nothing");
+  }
+  job = Make(Operation::kMakeChecksum);
+  job.make_macs.resize(5, {H(kTgt), 64, "d"});
+  ExpectVerdict(job, Verdict::kRefused, "the table allows 0 to 4");
   job = Make(Operation::kVerifyChecksum);
   job.verify_macs.resize(9, {H(kTgt), 17, "d", std::string(28, 's')});
   ExpectVerdict(job, Verdict::kMalformed, "9 parts");

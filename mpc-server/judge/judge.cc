@@ -10,6 +10,7 @@
 #include "mpc-server/job/operation_table.h"
 #include "mpc-server/job/preauth_timestamp.h"
 #include "mpc-server/job/ticket_header.h"
+#include "mpc-server/job/validate.h"
 #include "mpc-server/key/nonce.h"
 
 namespace mpckdc {
@@ -30,6 +31,14 @@ Judgement CheckAllTags(const JobWork& work) {
   return Ok();
 }
 
+// Of the ticket that the job seals.
+std::string TicketServer(const JobWork& work) {
+  for (const SealWork& seal : work.seals) {
+    if (KeyOf(seal).key->usage == kUsageTicket) return KeyOf(seal).info->principal;
+  }
+  return "";
+}
+
 bool HasPreauth(const JobWork& work) {
   for (const OpenWork& open : work.opens) {
     if (open.is_preauth) return true;
@@ -37,13 +46,14 @@ bool HasPreauth(const JobWork& work) {
   return false;
 }
 
-// By now a pre-auth that the job holds was verified.
+// By now what the job holds of these was verified.
 Judgement CheckGate(const JobWork& work) {
-  if (work.client == nullptr || work.client->gate != Gate::kTimestamp || HasPreauth(work)) {
-    return Ok();
-  }
-  return Refuse(Verdict::kRefused, absl::StrCat("gate of ", work.client->principal,
-                                                " is timestamp and no pre-auth was verified"));
+  if (work.client == nullptr || TakesAnything(work.client->gate)) return Ok();
+  if (HasPreauth(work) && TakesTimestamp(work.client->gate)) return Ok();
+  if (ShowsCertificate(work.received->job, *work.client)) return Ok();
+  return Refuse(Verdict::kRefused,
+                absl::StrCat("gate of ", work.client->principal, " is ",
+                             GateName(work.client->gate), " and nothing of it was verified"));
 }
 
 }  // namespace
@@ -70,12 +80,35 @@ Judgement Judge::CheckPreauth(const JobWork& work, const OpenWork& open, absl::T
   const Job& job = work.received->job;
   Judgement seen = replays_->Look(handle, id, claimant, UseOf(job), now);
   if (!seen.ok()) return seen;
+  *ask = {&job, {handle, id, EndOf(*time), {.claimant = claimant, .since = now}}, nullptr, Ok()};
+  return Ok();
+}
+
+// Until when a proof of that time is remembered.
+absl::Time Judge::EndOf(absl::Time time) const {
   // One window after its own end: a clock may be set back by as much. And longer than its grant,
   // which is paid for out of it. The end is a part of the entry's key: not shorter than by default,
   // so that machines of one party have the same while one's clock_skew was made smaller.
   const absl::Duration window = std::max(policy_.clock_skew, limits::kDefaultClockSkew);
-  const absl::Time expires = *time + 2 * window + limits::kGrantLife;
-  *ask = {&job, {handle, id, expires, {.claimant = claimant, .since = now}}, nullptr, Ok()};
+  return time + 2 * window + limits::kGrantLife;
+}
+
+// Signature and certificate were verified before the batch (job/certificate_proof.h); the clock has
+// gone on since.
+Judgement Judge::CheckCertificateNow(const JobWork& work, absl::Time now, BudgetAsk* ask) const {
+  const ReceivedJob& received = *work.received;
+  Judgement j = CheckCertificate(received.certificate, work.client->principal, TicketServer(work),
+                                 now, policy_.clock_skew);
+  if (!j.ok()) return j;
+  const Claimant claimant = ClaimantOf(received.kdc);
+  const Handle handle = ReplayHandleOf(work.client->principal_id);
+  const Nonce& id = received.certificate.id;
+  j = replays_->Look(handle, id, claimant, UseOf(received.job), now);
+  if (!j.ok()) return j;
+  *ask = {&received.job,
+          {handle, id, EndOf(received.certificate.time), {.claimant = claimant, .since = now}},
+          nullptr,
+          Ok()};
   return Ok();
 }
 
@@ -122,6 +155,10 @@ Judgement Judge::DecideJob(const JobWork& work, absl::Time now, BudgetAsk* ask) 
   }
   for (const VerifyMacWork& mac : work.verify_macs) {
     j = CheckChecksumAge(mac, now);
+    if (!j.ok()) return j;
+  }
+  if (work.client != nullptr && ShowsCertificate(work.received->job, *work.client)) {
+    j = CheckCertificateNow(work, now, ask);
     if (!j.ok()) return j;
   }
   const bool granted = work.received->job.operation == Operation::kSealGranted;

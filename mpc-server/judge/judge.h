@@ -38,6 +38,8 @@ class Judge {
   Judgement DecideJob(const JobWork& work, absl::Time now, BudgetAsk* ask) const;
   Judgement CheckPreauth(const JobWork& work, const OpenWork& open, absl::Time now,
                          BudgetAsk* ask) const;
+  Judgement CheckCertificateNow(const JobWork& work, absl::Time now, BudgetAsk* ask) const;
+  absl::Time EndOf(absl::Time time) const;
   Judgement CheckGrant(const JobWork& work, BudgetAsk* ask) const;
   Judgement CheckTicketAge(const OpenWork& open, absl::Time now) const;
   Judgement CheckChecksumAge(const VerifyMacWork& mac, absl::Time now) const;

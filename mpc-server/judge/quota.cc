@@ -12,6 +12,19 @@ namespace {
 constexpr QuotaKind Kind(size_t index) { return static_cast<QuotaKind>(index); }
 constexpr size_t Index(QuotaKind kind) { return static_cast<size_t>(kind); }
 
+// Of one source, in SourceBuckets from 0.
+constexpr bool IsOfSource(QuotaKind kind) { return kind >= QuotaKind::kSourceFailures; }
+constexpr size_t SourceIndex(QuotaKind kind) {
+  return Index(kind) - Index(QuotaKind::kSourceFailures);
+}
+
+template <class Buckets>
+absl::Duration LastFullAt(const Buckets& buckets) {
+  absl::Duration latest;
+  for (const TokenBucket& bucket : buckets) latest = std::max(latest, bucket.full_at());
+  return latest;
+}
+
 template <class Buckets>
 bool AllFull(const Buckets& buckets, absl::Duration now) {
   return std::all_of(buckets.begin(), buckets.end(),
@@ -25,6 +38,7 @@ std::string WhoseText(const std::string& kdc, QuotaKind kind, absl::string_view 
     case QuotaKind::kKnownFailures:
       return absl::StrCat(principal, " at one of its known sources");
     case QuotaKind::kSourceFailures:
+    case QuotaKind::kAnonymousLogins:
       return absl::StrCat("one source, said by KDC ", kdc);
     default:
       return Index(kind) < kPrincipalQuotas ? std::string(principal) : absl::StrCat("KDC ", kdc);
@@ -43,16 +57,20 @@ void Quotas::SetRates(const QuotaRates& rates) {
   for (auto& [name, buckets] : kdcs_) {
     for (size_t i = 0; i < buckets.size(); ++i) change(buckets[i], Kind(kPrincipalQuotas + i));
   }
-  for (auto& [source, bucket] : sources_) change(bucket, QuotaKind::kSourceFailures);
+  for (auto& [source, buckets] : sources_) {
+    for (size_t i = 0; i < buckets.size(); ++i) {
+      change(buckets[i], Kind(Index(QuotaKind::kSourceFailures) + i));
+    }
+  }
   known_.ChangeRate(rates_[QuotaKind::kKnownFailures], rates[QuotaKind::kKnownFailures], now_);
   rates_ = rates;
 }
 
 TokenBucket* Quotas::FindBucket(const std::string& kdc, const QuotaUse& use, QuotaKind kind) {
   if (kind == QuotaKind::kKnownFailures) return known_.Find(use.principal, use.source.id, now_);
-  if (kind == QuotaKind::kSourceFailures) {
+  if (IsOfSource(kind)) {
     const auto it = sources_.find(use.source);
-    return it == sources_.end() ? nullptr : &it->second;
+    return it == sources_.end() ? nullptr : &it->second[SourceIndex(kind)];
   }
   if (Index(kind) < kPrincipalQuotas) {
     const auto it = principals_.find(use.principal);
@@ -67,22 +85,18 @@ TokenBucket* Quotas::FindBucket(const std::string& kdc, const QuotaUse& use, Quo
 // eighths of the table emptier than himself.
 TokenBucket& Quotas::BucketOf(const std::string& kdc, const QuotaUse& use, QuotaKind kind) {
   if (TokenBucket* const found = FindBucket(kdc, use, kind)) return *found;
-  if (kind == QuotaKind::kSourceFailures) {
+  if (IsOfSource(kind)) {
     if (sources_.size() >= limits::kMaxQuotaSources) Prune();
     if (sources_.size() >= limits::kMaxQuotaSources) {
-      ForgetEighth(sources_, [](const auto& entry) { return entry.second.full_at(); });
+      ForgetEighth(sources_, [](const auto& entry) { return LastFullAt(entry.second); });
     }
-    return sources_[use.source];
+    return sources_[use.source][SourceIndex(kind)];
   }
   assert(kind != QuotaKind::kKnownFailures);  // taken only where it was found
   if (Index(kind) >= kPrincipalQuotas) return kdcs_[kdc][Index(kind) - kPrincipalQuotas];
   if (principals_.size() >= max_principals_) Prune();
   if (principals_.size() >= max_principals_) {
-    ForgetEighth(principals_, [](const auto& entry) {
-      absl::Duration latest;
-      for (const TokenBucket& bucket : entry.second) latest = std::max(latest, bucket.full_at());
-      return latest;
-    });
+    ForgetEighth(principals_, [](const auto& entry) { return LastFullAt(entry.second); });
   }
   return principals_[use.principal][Index(kind)];
 }
@@ -97,7 +111,7 @@ absl::Duration Quotas::WaitFor(const std::string& kdc, const QuotaUse& use, Quot
 // Of a refused job: whether the same one would have a bucket of its own.
 bool Quotas::WouldPassIfProved(const std::string& kdc, const QuotaUse& use, QuotaKind over) {
   if (use.source.id == 0 || use.source.proved) return false;
-  if (over == QuotaKind::kUnprovedFailures || over == QuotaKind::kSourceFailures) return true;
+  if (over == QuotaKind::kUnprovedFailures || IsOfSource(over)) return true;
   QuotaUse proved = use;
   proved[QuotaKind::kKnownFailures] = use[QuotaKind::kPrincipalFailures];
   return over == QuotaKind::kPrincipalFailures &&
@@ -175,7 +189,7 @@ void Quotas::Succeeded(const QuotaUse& use) {
 void Quotas::Prune() {
   absl::erase_if(principals_, [this](const auto& entry) { return AllFull(entry.second, now_); });
   absl::erase_if(kdcs_, [this](const auto& entry) { return AllFull(entry.second, now_); });
-  absl::erase_if(sources_, [this](const auto& entry) { return entry.second.Full(now_); });
+  absl::erase_if(sources_, [this](const auto& entry) { return AllFull(entry.second, now_); });
   known_.Prune(now_);
 }
 

@@ -72,7 +72,8 @@ class Quotas {
  private:
   using PrincipalBuckets = std::array<TokenBucket, kPrincipalQuotas>;
   using KdcBuckets = std::array<TokenBucket, kKdcQuotas>;
-  static_assert(kQuotaKinds == kPrincipalQuotas + kKdcQuotas + 2);
+  using SourceBuckets = std::array<TokenBucket, kSourceQuotas>;
+  static_assert(kQuotaKinds == kPrincipalQuotas + kKdcQuotas + 1 + kSourceQuotas);
 
   TokenBucket* FindBucket(const std::string& kdc, const QuotaUse& use, QuotaKind kind);
   TokenBucket& BucketOf(const std::string& kdc, const QuotaUse& use, QuotaKind kind);
@@ -87,7 +88,7 @@ class Quotas {
   absl::Duration now_;
   absl::flat_hash_map<PrincipalId, PrincipalBuckets> principals_;
   absl::flat_hash_map<std::string, KdcBuckets> kdcs_;  // as many as certificates of the role kdc
-  absl::flat_hash_map<Source, TokenBucket> sources_;
+  absl::flat_hash_map<Source, SourceBuckets> sources_;
   KnownSources known_;
 };
 

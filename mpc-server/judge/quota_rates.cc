@@ -14,7 +14,8 @@ namespace {
 
 constexpr const char* kNames[kQuotaKinds] = {
     "principal_logins", "principal_failures", "principal_reissues", "kdc_logins",     "kdc_opens",
-    "kdc_checksums",    "unproved_failures",  "known_failures",     "source_failures"};
+    "kdc_checksums",    "unproved_failures",  "known_failures",     "source_failures",
+    "anonymous_logins"};
 constexpr absl::string_view kUnlimited = "unlimited";
 
 bool ReadCount(absl::string_view digits, uint32_t* out) {
@@ -67,6 +68,8 @@ QuotaRates DefaultQuotaRates() {
   rates[QuotaKind::kKnownFailures] = {limits::kKnownFailuresPerMinute, limits::kKnownFailuresBurst};
   rates[QuotaKind::kSourceFailures] = {limits::kSourceFailuresPerMinute,
                                        limits::kSourceFailuresBurst};
+  rates[QuotaKind::kAnonymousLogins] = {limits::kAnonymousLoginsPerMinute,
+                                        limits::kAnonymousLoginsBurst};
   return rates;
 }
 

@@ -39,10 +39,12 @@ enum class QuotaKind : uint8_t {
   kUnprovedFailures = 6,
   kKnownFailures = 7,
   kSourceFailures = 8,
+  kAnonymousLogins = 9,
 };
-inline constexpr size_t kQuotaKinds = 9;
+inline constexpr size_t kQuotaKinds = 10;
 inline constexpr size_t kPrincipalQuotas = 3;
 inline constexpr size_t kKdcQuotas = 4;
+inline constexpr size_t kSourceQuotas = 2;  // beside kKnownFailures, whose buckets are elsewhere
 
 // The key in [quota], which is also the name in texts and metrics.
 const char* QuotaName(QuotaKind kind);

@@ -40,6 +40,25 @@ bool IsOwnTgt(absl::string_view principal) {
 
 bool IsKadmin(absl::string_view principal) { return absl::StartsWith(principal, "kadmin/"); }
 
+std::string AnonymousOf(absl::string_view realm) {
+  return absl::StrCat("WELLKNOWN/ANONYMOUS@", realm);
+}
+
+bool IsPowerful(absl::string_view principal) {
+  return absl::StartsWith(principal, kTgtPrefix) || IsKadmin(principal) ||
+         absl::StartsWith(principal, "K/");
+}
+
+bool IsTgsClass(KeyClass key_class) {
+  return key_class == KeyClass::kTgs || key_class == KeyClass::kTgsOld;
+}
+
+bool IsKeyClass(uint8_t number) {
+  return (number >= static_cast<uint8_t>(KeyClass::kUser) &&
+          number <= static_cast<uint8_t>(KeyClass::kHistory)) ||
+         number == static_cast<uint8_t>(KeyClass::kTgsOld);
+}
+
 absl::Status CheckTicketEnctype(absl::string_view principal, int32_t enctype) {
   if (!IsOwnTgt(principal) && !IsKadmin(principal)) return absl::OkStatus();
   const Enctype* found = FindEnctype(enctype);
@@ -77,10 +96,17 @@ PrincipalId PrincipalIdOf(absl::string_view principal) {
 
 absl::Span<const uint32_t> UsagesOf(KeyClass key_class) {
   static constexpr uint32_t kUser[] = {1, 3, 56};  // PA-ENC-TIMESTAMP, AS-REP, AS-REQ checksum
-  static constexpr uint32_t kTicket[] = {2, 17};   // ticket, PAC checksums
+  // Ticket, PAC checksums, a CAMMAC's verifiers (RFC 7751).
+  static constexpr uint32_t kTicket[] = {2, 17, 64};
   if (key_class == KeyClass::kUser) return kUser;
-  if (key_class == KeyClass::kTgs || key_class == KeyClass::kService) return kTicket;
+  if (IsTgsClass(key_class) || key_class == KeyClass::kService) return kTicket;
   return {};
+}
+
+bool MayCarry(KeyClass key_class, absl::Span<const uint32_t> usages) {
+  static constexpr uint32_t kBeforeCammac[] = {2, 17};
+  const bool ticket = key_class == KeyClass::kTgs || key_class == KeyClass::kService;
+  return usages == UsagesOf(key_class) || (ticket && usages == absl::MakeConstSpan(kBeforeCammac));
 }
 
 absl::Status CheckKeyInfo(const KeyInfo& info) {
@@ -101,19 +127,55 @@ absl::Status CheckKeyInfo(const KeyInfo& info) {
     return absl::InvalidArgumentError(
         absl::StrCat("a salt has at most ", limits::kMaxSaltBytes, " bytes"));
   }
-  const auto key_class = static_cast<uint8_t>(info.key_class);
   const auto gate = static_cast<uint8_t>(info.gate);
-  if (key_class < 1 || key_class > 4) return absl::InvalidArgumentError("unknown key class");
-  if (gate < 1 || gate > 3) return absl::InvalidArgumentError("unknown gate");
+  if (!IsKeyClass(static_cast<uint8_t>(info.key_class))) {
+    return absl::InvalidArgumentError("unknown key class");
+  }
+  if (gate < 1 || gate > 5) return absl::InvalidArgumentError("unknown gate");
   return absl::OkStatus();
 }
 
+namespace {
+
+// An imported krbtgt is the realm's own, of a type that stock KDCs have.
+absl::Status CheckOldTgs(const KeyInfo& info) {
+  if (IsOwnTgt(info.principal) && !FindEnctype(info.enctype)->is_gcm()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(info.principal, ": an imported ticket-granting key is one of the realm's own "
+                                   "krbtgt, of enctype 17 to 20"));
+}
+
+}  // namespace
+
 absl::Status CheckNewKeyInfo(const KeyInfo& info) {
   const absl::Status status = CheckKeyInfo(info);
+  if (status.ok() && info.key_class == KeyClass::kTgsOld) return CheckOldTgs(info);
   if (status.ok() && info.key_class == KeyClass::kHistory) {
     return absl::InvalidArgumentError("a new key cannot be one for the password history alone");
   }
   return status.ok() ? CheckTicketEnctype(info.principal, info.enctype) : status;
+}
+
+// A user's password must not become the key of a ticket that others believe, nor the other way
+// round; such keys are drawn anew under the new name instead.
+absl::Status CheckRename(const KeyInfo& info, absl::string_view principal,
+                         absl::string_view realm) {
+  for (const absl::string_view name : {absl::string_view(info.principal), principal}) {
+    if (!IsPowerful(name)) continue;
+    return absl::PermissionDeniedError(
+        absl::StrCat("keys of ", name, " are neither given to another name nor taken from one"));
+  }
+  if (info.key_class == KeyClass::kTgs) {
+    return absl::PermissionDeniedError(
+        absl::StrCat("the key of ", info.principal, " seals ticket-granting tickets"));
+  }
+  if (!IsOfRealm(principal, realm)) {
+    return absl::PermissionDeniedError(absl::StrCat(principal, " is not of realm ", realm));
+  }
+  if (info.principal == principal) {
+    return absl::InvalidArgumentError("the new name is the old one");
+  }
+  return absl::OkStatus();
 }
 
 std::optional<Handle> NextHandle(Handle handle) {
@@ -121,6 +183,17 @@ std::optional<Handle> NextHandle(Handle handle) {
     if (++handle[i] != 0) return handle;
   }
   return std::nullopt;
+}
+
+absl::string_view GateName(Gate gate) {
+  switch (gate) {
+    case Gate::kTimestamp: return "timestamp";
+    case Gate::kKdcTrusted: return "kdc-trusted";
+    case Gate::kNone: return "none";
+    case Gate::kPkinit: return "pkinit";
+    case Gate::kTimestampOrPkinit: return "timestamp-or-pkinit";
+  }
+  return "unknown";
 }
 
 std::string HandleText(const Handle& handle) { return absl::BytesToHexString(AsText(handle)); }

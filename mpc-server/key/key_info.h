@@ -27,8 +27,26 @@ using PrincipalId = std::array<uint8_t, 16>;
 // The numbers are those of proto/admin.proto and of stored records.
 // kHistory: what is left of a user's old key, to be compared with new ones and for nothing else:
 // its record has the base key and no usages. No key begins so.
-enum class KeyClass : uint8_t { kUser = 1, kTgs = 2, kService = 3, kHistory = 4 };
-enum class Gate : uint8_t { kTimestamp = 1, kKdcTrusted = 2, kNone = 3 };
+// kTgsOld: the realm's krbtgt as another KDC had it. Whoever has had that database has this key, so
+// it opens tickets and verifies checksums, and the servers make nothing under it.
+enum class KeyClass : uint8_t { kUser = 1, kTgs = 2, kService = 3, kHistory = 4, kTgsOld = 6 };
+// What its servers want to have verified before a principal gets a ticket: its timestamp, its
+// certificate's signature (PKINIT), either of the two, or nothing.
+enum class Gate : uint8_t {
+  kTimestamp = 1,
+  kKdcTrusted = 2,
+  kNone = 3,
+  kPkinit = 4,
+  kTimestampOrPkinit = 5
+};
+constexpr bool TakesTimestamp(Gate gate) {
+  return gate == Gate::kTimestamp || gate == Gate::kTimestampOrPkinit;
+}
+constexpr bool TakesCertificate(Gate gate) {
+  return gate == Gate::kPkinit || gate == Gate::kTimestampOrPkinit;
+}
+constexpr bool TakesAnything(Gate gate) { return !TakesTimestamp(gate) && !TakesCertificate(gate); }
+absl::string_view GateName(Gate gate);  // "timestamp", "kdc-trusted", ... as mpc-admin says
 
 struct KeyInfo {
   Handle handle{};
@@ -40,6 +58,7 @@ struct KeyInfo {
   std::string salt;
   KeyClass key_class = KeyClass::kUser;
   Gate gate = Gate::kTimestamp;
+  bool before_cammac = false;  // of a stored key: it lacks usage 64, which new ones have (MayCarry)
 
   friend bool operator==(const KeyInfo&, const KeyInfo&) = default;
 };
@@ -60,17 +79,31 @@ bool IsTgtFromOtherRealm(absl::string_view principal, absl::string_view realm);
 bool IsOwnTgt(absl::string_view principal);
 // kadmin/*: whose tickets are as good as an administrator's word.
 bool IsKadmin(absl::string_view principal);
+// WELLKNOWN/ANONYMOUS@`realm` (RFC 8062): by its key a client logs in that does not say who it is.
+std::string AnonymousOf(absl::string_view realm);
+// A ticket-granting key of either class, and a known class.
+bool IsTgsClass(KeyClass key_class);
+bool IsKeyClass(uint8_t number);
 // Says why such a principal may have no key of this enctype: the tickets of both carry the header
 // that the servers check, which only a gcm message has. Keys from before this rule are still there
 // and are refused where they would be used.
 absl::Status CheckTicketEnctype(absl::string_view principal, int32_t enctype);
 
-// The usages whose keys a class of key carries, ascending; none for an unknown class.
+// krbtgt/*, kadmin/*, K/*: what a key under such a name can do follows from the name.
+bool IsPowerful(absl::string_view principal);
+
+// The usages whose keys a new key of the class carries, ascending; none for an unknown class.
 absl::Span<const uint32_t> UsagesOf(KeyClass key_class);
+// Whether `usages` are those, or those of a key from before the class had its last one: such a key
+// works as it did, and whatever wants the usage that it lacks is refused.
+bool MayCarry(KeyClass key_class, absl::Span<const uint32_t> usages);
 
 // Says what is wrong with `info`; of a new key, also by CheckTicketEnctype().
 absl::Status CheckKeyInfo(const KeyInfo& info);
 absl::Status CheckNewKeyInfo(const KeyInfo& info);
+// Whether a key may become one of `principal`, by both names: PermissionDenied says why not.
+absl::Status CheckRename(const KeyInfo& info, absl::string_view principal,
+                         absl::string_view realm);
 
 std::string HandleText(const Handle& handle);  // 32 hexadecimal digits
 

@@ -42,8 +42,8 @@ TEST(ExpandUsages, CoversTheClass) {
     return numbers;
   };
   EXPECT_EQ(usages(KeyClass::kUser), (std::vector<uint32_t>{1, 3, 56}));
-  EXPECT_EQ(usages(KeyClass::kTgs), (std::vector<uint32_t>{2, 17}));
-  EXPECT_EQ(usages(KeyClass::kService), (std::vector<uint32_t>{2, 17}));
+  EXPECT_EQ(usages(KeyClass::kTgs), (std::vector<uint32_t>{2, 17, 64}));
+  EXPECT_EQ(usages(KeyClass::kService), (std::vector<uint32_t>{2, 17, 64}));
   EXPECT_TRUE(usages(KeyClass{}).empty());
   EXPECT_FALSE(ExpandUsages(23, base, KeyClass::kUser).ok());
 }
@@ -65,7 +65,7 @@ TEST(ExpandUsages, HoldsWhatItsEnctypeNeeds) {
           EXPECT_TRUE(u.mac_states.empty());
           continue;
         }
-        const bool checksum = u.usage == 17 || u.usage == 56;
+        const bool checksum = u.usage == 17 || u.usage == 56 || u.usage == 64;
         EXPECT_TRUE(u.h.empty());
         EXPECT_EQ(u.mac_states,
                   *HmacStatesOf(enctype.hash, key(u.usage, checksum ? DerivedKeyKind::kKc

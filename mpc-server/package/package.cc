@@ -19,6 +19,7 @@
 namespace mpckdc {
 
 static_assert(static_cast<int>(KeyClass::kService) == v1::KEY_CLASS_SERVICE &&
+              static_cast<int>(KeyClass::kTgsOld) == v1::KEY_CLASS_TGS_OLD &&
               static_cast<int>(Gate::kNone) == v1::GATE_NONE);
 
 absl::StatusOr<std::array<uint8_t, 16>> Bytes16(absl::string_view bytes, absl::string_view what) {
@@ -32,14 +33,17 @@ absl::StatusOr<std::array<uint8_t, 16>> Bytes16(absl::string_view bytes, absl::s
 }
 
 absl::StatusOr<Gate> GateFromProto(v1::Gate gate) {
-  if (gate < v1::GATE_TIMESTAMP || gate > v1::GATE_NONE) {
-    return absl::InvalidArgumentError("the gate must be timestamp, kdc-trusted or none");
+  if (gate < v1::GATE_TIMESTAMP || gate > v1::GATE_TIMESTAMP_OR_PKINIT) {
+    return absl::InvalidArgumentError(
+        "the gate must be timestamp, pkinit, timestamp-or-pkinit, kdc-trusted or none");
   }
   return static_cast<Gate>(gate);
 }
 
 absl::StatusOr<KeyClass> KeyClassFromProto(v1::KeyClass key_class) {
-  if (key_class < v1::KEY_CLASS_USER || key_class > v1::KEY_CLASS_SERVICE) {
+  const bool known = (key_class >= v1::KEY_CLASS_USER && key_class <= v1::KEY_CLASS_SERVICE) ||
+                     key_class == v1::KEY_CLASS_TGS_OLD;
+  if (!known) {
     return absl::InvalidArgumentError("unknown key class");
   }
   return static_cast<KeyClass>(key_class);
@@ -62,7 +66,7 @@ absl::StatusOr<KeyInfo> KeyInfoFromProto(const v1::KeyInfo& in, absl::string_vie
         absl::StrCat(info.principal, " is not a principal of realm ", realm));
   }
   const bool is_tgs = absl::StartsWith(info.principal, "krbtgt/");
-  if (is_tgs != (info.key_class == KeyClass::kTgs)) {
+  if (is_tgs != IsTgsClass(info.key_class)) {
     return absl::InvalidArgumentError(
         absl::StrCat(info.principal, ": krbtgt principals, and only they, have the key class TGS"));
   }
@@ -78,6 +82,7 @@ void KeyInfoToProto(const KeyInfo& in, v1::KeyInfo* out) {
   out->set_salt(in.salt);
   out->set_key_class(static_cast<v1::KeyClass>(in.key_class));
   out->set_gate(static_cast<v1::Gate>(in.gate));
+  if (in.before_cammac) out->set_before_cammac(true);
 }
 
 }  // namespace mpckdc
@@ -214,10 +219,9 @@ absl::Status CheckKeyInfo(const v1::KeyInfo& info, absl::string_view realm) {
   return absl::Status(status.code(), absl::StrCat(info.principal(), ": ", status.message()));
 }
 
-absl::StatusOr<SealedTriple> BuildPackages(absl::Span<const KeyToShare> keys,
-                                           const PackageTarget& target,
-                                           absl::string_view transaction,
-                                           const PackageSigner& signer) {
+absl::StatusOr<SealedBytes> SealPackages(absl::Span<const KeyToShare> keys,
+                                         const PackageTarget& target,
+                                         absl::string_view transaction) {
   if (keys.empty() || keys.size() > limits::kMaxKeysPerPackage) {
     return absl::InvalidArgumentError(absl::StrCat("1 to ", limits::kMaxKeysPerPackage,
                                                    " keys in one package, not ", keys.size()));
@@ -241,16 +245,30 @@ absl::StatusOr<SealedTriple> BuildPackages(absl::Span<const KeyToShare> keys,
     WriteKey(key, usages, one ? &out : &message);
     if (!one) out.Message(10, message);
   }
+  SealedBytes sealed;
+  for (int party = 0; party < 3; ++party) {
+    ASSIGN_OR_RETURN(sealed[party], Seal(out.bytes(party), target.package_keys[party]));
+  }
+  return sealed;
+}
+
+absl::StatusOr<SealedTriple> SignPackages(SealedBytes sealed, const PackageSigner& signer) {
   SealedTriple packages;
   for (int party = 0; party < 3; ++party) {
-    ASSIGN_OR_RETURN(std::string sealed,
-                     Seal(out.bytes(party), target.package_keys[party]));
-    ASSIGN_OR_RETURN(std::string signature, signer.Sign(sealed));
-    packages[party].set_sealed(std::move(sealed));
+    ASSIGN_OR_RETURN(std::string signature, signer.Sign(sealed[party]));
+    packages[party].set_sealed(std::move(sealed[party]));
     packages[party].set_signature(std::move(signature));
     packages[party].set_signer(signer.certificate_der());
   }
   return packages;
+}
+
+absl::StatusOr<SealedTriple> BuildPackages(absl::Span<const KeyToShare> keys,
+                                           const PackageTarget& target,
+                                           absl::string_view transaction,
+                                           const PackageSigner& signer) {
+  ASSIGN_OR_RETURN(SealedBytes sealed, SealPackages(keys, target, transaction));
+  return SignPackages(std::move(sealed), signer);
 }
 
 }  // namespace mpckdc::enroll

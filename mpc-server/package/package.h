@@ -64,8 +64,17 @@ struct KeyToShare {
   SecretBytes base;
 };
 
+// The three packages' sealed bytes, without a signature, by party.
+using SealedBytes = std::array<std::string, 3>;
+
 // Derives the usage keys of each base key for the class in its info, splits base keys and usage keys
-// freshly, seals and signs them together: one package per server, of 1 to kMaxKeysPerPackage keys.
+// freshly, and seals them together: one package per server, of 1 to kMaxKeysPerPackage keys.
+absl::StatusOr<SealedBytes> SealPackages(absl::Span<const KeyToShare> keys,
+                                         const PackageTarget& target,
+                                         absl::string_view transaction);
+// The administrator's signature, which may be made on another machine than the sealing.
+absl::StatusOr<SealedTriple> SignPackages(SealedBytes sealed, const PackageSigner& signer);
+// Both.
 absl::StatusOr<SealedTriple> BuildPackages(absl::Span<const KeyToShare> keys,
                                            const PackageTarget& target,
                                            absl::string_view transaction,

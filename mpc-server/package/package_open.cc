@@ -186,7 +186,11 @@ absl::Status ReadShares(const KeyFields& fields, KeyRecord* record) {
       return Malformed("a usage's share has not the size of the enctype");
     }
   }
-  return CheckKeyRecord(*record);
+  RETURN_IF_ERROR(CheckKeyRecord(*record));
+  if (absl::MakeConstSpan(record->UsageNumbers()) != UsagesOf(record->info.key_class)) {
+    return Malformed("it lacks a usage that new keys of its class have");
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<KeyRecord> ReadKey(const KeyFields& fields, absl::string_view realm) {

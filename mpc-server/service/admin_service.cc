@@ -15,6 +15,7 @@
 #include "mpc-server/service/deviations.h"
 #include "mpc-server/service/log.h"
 #include "mpc-server/service/proto_convert.h"
+#include "mpc-server/service/rename_keys.h"
 #include "mpc-server/wire/front_door.h"
 
 namespace mpckdc {
@@ -259,6 +260,16 @@ std::optional<absl::Status> AdminService::DoDrawKey(const ActPtr& act,
     worker_.Post([this, act, status] { Complete(act, status); });
   });
   return std::nullopt;
+}
+
+grpc::ServerUnaryReactor* AdminService::RenameKeys(grpc::CallbackServerContext* context,
+                                                   const v1::RenameKeysRequest* request,
+                                                   v1::RenameKeysReply* reply) {
+  return Run(Begin(context, "RenameKeys"), [=, this](const ActPtr& act) -> absl::Status {
+    RETURN_IF_ERROR(RequireInitialised());
+    return RenameKeysCall(*tools_.store, &history_, tools_.clock->Now(), *request, reply,
+                          &act->details);
+  });
 }
 
 grpc::ServerUnaryReactor* AdminService::Refresh(grpc::CallbackServerContext* context,

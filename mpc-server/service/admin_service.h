@@ -66,6 +66,9 @@ class AdminService final : public v1::AdminService::CallbackService {
   grpc::ServerUnaryReactor* DrawKey(grpc::CallbackServerContext* context,
                                     const v1::DrawKeyRequest* request,
                                     v1::DrawKeyReply* reply) override;
+  grpc::ServerUnaryReactor* RenameKeys(grpc::CallbackServerContext* context,
+                                       const v1::RenameKeysRequest* request,
+                                       v1::RenameKeysReply* reply) override;
   grpc::ServerUnaryReactor* CommitKeys(grpc::CallbackServerContext* context,
                                        const v1::CommitKeysRequest* request,
                                        v1::CommitKeysReply* reply) override;

@@ -116,6 +116,14 @@ void AdminService::FillEngine(v1::StatusReply* reply) const {
   if (engine.protocol.has_value()) reply->set_last_protocol(ProtocolName(*engine.protocol));
   reply->set_jobs(engine.jobs);
   reply->set_jobs_failed(engine.jobs_failed);
+  reply->set_jobs_waiting(engine.waiting);
+  reply->set_logins(engine.logins);
+  const auto us = [](absl::Duration d) {
+    return static_cast<uint64_t>(absl::ToInt64Microseconds(d));
+  };
+  reply->set_batches_waited_us(us(engine.waited));
+  reply->set_batches_agreed_us(us(engine.agreed));
+  reply->set_batches_computed_us(us(engine.computed));
   reply->set_quotas(engine.quotas.Text());
   reply->set_jobs_over_quota(
       std::accumulate(engine.quota_refused.begin(), engine.quota_refused.end(), uint64_t{0}));

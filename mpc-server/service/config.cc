@@ -28,6 +28,7 @@ constexpr const char* kRecords[] = {"auto", "aead", "tls"};
 constexpr const char* kRandomness[] = {"keyed", "exchanged"};
 constexpr const char* kSecurities[] = {"active", "semi-honest"};
 constexpr const char* kProtocols[] = {"auto", "replicated", "garbled"};
+constexpr const char* kEkus[] = {"kpClientAuth", "scLogin", "none"};
 constexpr const char* kIsas[] = {"auto", "avx512", "avx2", "portable"};
 
 std::string FolderOf(const std::string& path) {
@@ -144,6 +145,25 @@ void ReadPolicy(TableReader in, Config::Policy* policy) {
   in.Finish();
 }
 
+void ReadPkinit(TableReader in, const std::string& folder, PkinitOptions* pkinit) {
+  in.File("anchors", Need::kOptional, folder, &pkinit->anchors);
+  in.File("pool", Need::kOptional, folder, &pkinit->pool);
+  in.File("crls", Need::kOptional, folder, &pkinit->crls);
+  in.Bool("crls_required", &pkinit->crls_required);
+  std::string eku = kEkus[0];
+  in.Choice("eku_checking", kEkus, &eku);
+  pkinit->eku = eku == kEkus[0]   ? EkuRule::kPkinit
+                : eku == kEkus[1] ? EkuRule::kSmartCard
+                                  : EkuRule::kNone;
+  in.Bool("allow_upn", &pkinit->allow_upn);
+  in.Bool("allow_sha1", &pkinit->allow_sha1);
+  for (const char* key : {"pool", "crls", "crls_required", "eku_checking", "allow_upn",
+                          "allow_sha1"}) {
+    if (in.Has(key) && !in.Has("anchors")) in.Complain(key, "goes with anchors");
+  }
+  in.Finish();
+}
+
 void ReadQuota(TableReader in, QuotaRates* quota, ComparedRates* compared) {
   for (size_t i = 0; i < kQuotaKinds; ++i) {
     const auto kind = static_cast<QuotaKind>(i);
@@ -218,6 +238,7 @@ Config ReadAll(const toml::table& table, const std::string& path, ConfigErrors* 
   }
   ReadBatch(top.Section("batch", Need::kOptional), &config.batch);
   ReadPolicy(top.Section("policy", Need::kOptional), &config.policy);
+  ReadPkinit(top.Section("pkinit", Need::kOptional), folder, &config.pkinit);
   ReadQuota(top.Section("quota", Need::kOptional), &config.quota, &config.compared);
   ReadLog(top.Section("log", Need::kOptional), folder, &config.log);
   ReadAudit(top.Section("audit", Need::kOptional), folder, &config.audit);

@@ -16,6 +16,7 @@
 #include "mpc-server/audit/sync.h"
 #include "mpc-server/base/limits.h"
 #include "mpc-server/judge/quota_rates.h"
+#include "mpc-server/pkinit/verifier.h"
 #include "mpc-server/service/key_history.h"
 
 namespace mpckdc {
@@ -66,6 +67,8 @@ struct Config {
     absl::Duration refresh_every = limits::kDefaultRefreshEvery;  // infinite: only when asked for
     absl::Duration delete_grace = limits::kDefaultDeleteGrace;
   } policy;
+
+  PkinitOptions pkinit;
 
   QuotaRates quota = DefaultQuotaRates();
   ComparedRates compared{};

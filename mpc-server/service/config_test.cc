@@ -244,6 +244,25 @@ TEST(ConfigTest, SampleIsValid) {
   EXPECT_TRUE(config.ok()) << config.status();
 }
 
+TEST(ConfigTest, WhoseCertificatesClientsMayLogInWith) {
+  EXPECT_EQ(ParseConfig(kGood, "f")->pkinit.anchors, "") << "nobody's";
+  const auto config = ParseConfig(
+      absl::StrCat(kGood, "[pkinit]\nanchors = \"a.pem\"\neku_checking = \"scLogin\"\n",
+                   "crls_required = false\nallow_upn = true\n"),
+      "dir/f.toml");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->pkinit.anchors, "dir/a.pem");
+  EXPECT_EQ(config->pkinit.eku, EkuRule::kSmartCard);
+  EXPECT_FALSE(config->pkinit.crls_required);
+  EXPECT_TRUE(config->pkinit.allow_upn);
+  EXPECT_FALSE(config->pkinit.allow_sha1);
+  EXPECT_THAT(ErrorOf(absl::StrCat(kGood, "[pkinit]\ncrls = \"c.pem\"\n")),
+              HasSubstr("dir/f.toml:19: [pkinit] crls goes with anchors"));
+  EXPECT_THAT(
+      ErrorOf(absl::StrCat(kGood, "[pkinit]\nanchors = \"a\"\neku_checking = \"any\"\n")),
+      HasSubstr("wants one of: kpClientAuth, scLogin, none"));
+}
+
 TEST(ConfigTest, QuotasSayWhatIsWanted) {
   for (const char* bad : {"60", "60/min", "60/min burst", "60/min burst 0", "0/min burst 5",
                           "-1/min burst 5", "60/h burst 5", "60/min burst 5 tokens", "none",
@@ -266,7 +285,8 @@ TEST(ConfigTest, QuotasOfAServerWithoutASection) {
             "principal_logins 60/min burst 120; principal_failures 22/min burst 36; "
             "principal_reissues 60/min burst 120; kdc_logins unlimited; kdc_opens unlimited; "
             "kdc_checksums unlimited; unproved_failures 600/min burst 600; "
-            "known_failures 1/min burst 3; source_failures 60/min burst 120");
+            "known_failures 1/min burst 3; source_failures 60/min burst 120; "
+            "anonymous_logins 60/min burst 120");
   EXPECT_EQ(*ParseRate("60/min burst 120"), rates[QuotaKind::kPrincipalLogins]);
 }
 

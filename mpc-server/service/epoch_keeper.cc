@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mpc-server/service/epoch_keeper.h"
 
+#include "mpc-server/agree/executor.h"
+#include "mpc-server/base/limits.h"
 #include "mpc-server/service/log.h"
 
 namespace mpckdc {
@@ -13,6 +15,7 @@ EpochKeeper::EpochKeeper(ShareStore* store, JobEngine* engine, AuditLog* audit, 
           [this](const EpochState& state, const EpochProgress& done) { return Ended(state, done); },
           [](const std::string& trouble) { Log().error("{}", trouble); }) {
   thread_ = std::thread([this] {
+    YieldToOthers(limits::kRefreshNiceness);
     while (Pause(duties_.Step())) {
     }
   });

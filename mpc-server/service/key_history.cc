@@ -125,16 +125,57 @@ absl::Status KeyHistory::CheckOld(const CompareRequest& request, const KeyInfo& 
   return absl::OkStatus();
 }
 
+// ---- Renaming ----
+
+PrincipalId KeyHistory::FirstName(PrincipalId id) const {
+  for (auto found = named_before_.find(id); found != named_before_.end();
+       found = named_before_.find(id)) {
+    id = found->second;
+  }
+  return id;
+}
+
+absl::Status KeyHistory::AdmitRename(const std::string& from) {
+  const absl::MutexLock lock(&mutex_);
+  const absl::Duration now = elapsed_();
+  const auto found = buckets_.find(FirstName(PrincipalIdOf(from)));
+  if (found == buckets_.end()) return absl::OkStatus();
+  const absl::Duration wait =
+      found->second.renamed.WaitFor(RateOf(limits::kRenamedPerDay, kDay), kDay, now);
+  if (wait == absl::ZeroDuration()) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "keys of ", from, " got another name ", limits::kRenamedPerDay, " times in a day; again in ",
+      absl::FormatDuration(absl::Ceil(wait, absl::Seconds(1)))));
+}
+
+void KeyHistory::NoteRename(const std::string& from, const std::string& to) {
+  const absl::MutexLock lock(&mutex_);
+  const absl::Duration now = elapsed_();
+  const PrincipalId first = FirstName(PrincipalIdOf(from)), other = FirstName(PrincipalIdOf(to));
+  MakeRoom(first, now);
+  buckets_[first].renamed.Take(RateOf(limits::kRenamedPerDay, kDay), kDay, now);
+  if (first == other) return;
+  // Without end they would be if somebody renamed without end: what is forgotten then is a bound of
+  // some hours.
+  if (named_before_.size() >= limits::kMaxQuotaPrincipals) named_before_.clear();
+  named_before_[other] = first;
+}
+
+// ---- Quotas ----
+
+void KeyHistory::MakeRoom(const PrincipalId& id, absl::Duration now) {
+  if (buckets_.size() < limits::kMaxQuotaPrincipals || buckets_.contains(id)) return;
+  absl::erase_if(buckets_, [now](const auto& entry) { return entry.second.full_at() <= now; });
+  if (buckets_.size() < limits::kMaxQuotaPrincipals) return;
+  ForgetEighth(buckets_, [](const auto& entry) { return entry.second.full_at(); });
+}
+
 absl::Status KeyHistory::Take(const KeyInfo& of, uint32_t keys) {
   const absl::MutexLock lock(&mutex_);
   const absl::Duration now = elapsed_();
-  if (buckets_.size() >= limits::kMaxQuotaPrincipals && !buckets_.contains(of.principal_id)) {
-    absl::erase_if(buckets_, [now](const auto& entry) { return entry.second.day.Full(now); });
-    if (buckets_.size() >= limits::kMaxQuotaPrincipals) {
-      ForgetEighth(buckets_, [](const auto& entry) { return entry.second.day.full_at(); });
-    }
-  }
-  Buckets& buckets = buckets_[of.principal_id];
+  const PrincipalId id = FirstName(of.principal_id);
+  MakeRoom(id, now);
+  Buckets& buckets = buckets_[id];
   const Rate hour = RateOf(rates_.per_hour, kHour), day = RateOf(rates_.per_day, kDay);
   absl::Duration wait = absl::ZeroDuration();
   // More than a full bucket is never there.

@@ -6,9 +6,13 @@
 // guess and compares. So each staged key that is compared costs a token of its principal's, before
 // anything is computed; six keys of one password cost six, since they may be six guesses. The
 // buckets are in memory: a restart fills them.
+//
+// A key that gets another principal's name (RenameKeys) takes its old name's bucket along, and how
+// often it may get one is bounded too: otherwise a guesser would give it a name for each guess.
 #ifndef MPC_SERVER_SERVICE_KEY_HISTORY_H_
 #define MPC_SERVER_SERVICE_KEY_HISTORY_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <list>
@@ -58,14 +62,22 @@ class KeyHistory {
   absl::StatusOr<CompareRequest> Admit(const v1::CompareKeysRequest& request,
                                        const std::string& caller, AuditLog::Fields* details);
 
+  // Before keys of a principal are renamed, ResourceExhausted: they were too often; and after.
+  absl::Status AdmitRename(const std::string& from);
+  void NoteRename(const std::string& from, const std::string& to);
+
  private:
   absl::Status CheckStager(const TransactionId& txn, const std::string& caller) const;
   absl::StatusOr<KeyInfo> CheckStaged(const CompareRequest& request) const;
   absl::Status CheckOld(const CompareRequest& request, const KeyInfo& of) const;
   absl::Status Take(const KeyInfo& of, uint32_t keys);
+  // Under which all names that a principal's keys had since the start are counted.
+  PrincipalId FirstName(PrincipalId id) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void MakeRoom(const PrincipalId& id, absl::Duration now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   struct Buckets {
-    TokenBucket hour, day;
+    TokenBucket hour, day, renamed;
+    absl::Duration full_at() const { return std::max(day.full_at(), renamed.full_at()); }
   };
 
   const ShareStore& store_;
@@ -75,6 +87,7 @@ class KeyHistory {
   absl::flat_hash_map<TransactionId, std::string> stagers_ ABSL_GUARDED_BY(mutex_);
   std::list<TransactionId> staged_ ABSL_GUARDED_BY(mutex_);  // those, the oldest first
   absl::flat_hash_map<PrincipalId, Buckets> buckets_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<PrincipalId, PrincipalId> named_before_ ABSL_GUARDED_BY(mutex_);
 };
 
 // Answers of the engine as a reply.

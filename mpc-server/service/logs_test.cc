@@ -30,6 +30,7 @@ namespace {
 
 using nlohmann::json;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 std::vector<json> Lines(const std::string& path) {
   std::ifstream in(path);
@@ -308,6 +309,22 @@ TEST_F(LogsTest, LinesAndProtocolsAreMetrics) {
   EXPECT_THAT(text, HasSubstr("mpckdc_peer_distance_seconds{peer=\"p2\"} 0.00025"));
   EXPECT_THAT(text, HasSubstr("mpckdc_peer_bytes_per_second{peer=\"p0\"} 125000000"));
   EXPECT_THAT(text, HasSubstr("mpckdc_batch_work_total{what=\"garbled_batches\"} 1"));
+}
+
+TEST_F(LogsTest, ComputedJobsAreTimedByTheEnctypeOfTheirFirstKey) {
+  Metrics metrics;
+  BatchReport report = TwoJobs();
+  report.agreed = absl::Milliseconds(4);
+  report.computed = absl::Milliseconds(4);
+  report.jobs[0].keys[0].enctype = kEnctypeAes256Sha1;
+  metrics.BatchDone(report);  // not computed
+  EXPECT_THAT(metrics.Render(), Not(HasSubstr("mpckdc_key_seconds_sum")));
+  report.jobs[0].computed = report.jobs[1].computed = true;  // the second has no key
+  metrics.BatchDone(report);
+  EXPECT_THAT(metrics.Render(),
+              HasSubstr("mpckdc_key_seconds_sum{enctype=\"aes256-cts-hmac-sha1-96\","
+                        "operation=\"login\"} 0.008"));
+  EXPECT_THAT(metrics.Render(), Not(HasSubstr("enctype=\"\"")));
 }
 
 TEST_F(LogsTest, AClockDifferenceIsAuditedAndLogged) {

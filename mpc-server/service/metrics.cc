@@ -16,6 +16,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "mpc-server/key/enctype.h"
 #include "mpc-server/wire/ring.h"
 
 namespace mpckdc {
@@ -71,7 +72,7 @@ class SeriesTable {
 
 struct Metrics::Families {
   SeriesTable<Counter> job_counters, tag_counters;
-  SeriesTable<Histogram> job_histograms;
+  SeriesTable<Histogram> job_histograms, key_histograms;
   std::shared_ptr<prometheus::Registry> registry = std::make_shared<prometheus::Registry>();
   std::unique_ptr<prometheus::Exposer> exposer;
 
@@ -94,6 +95,10 @@ struct Metrics::Families {
       Make(prometheus::BuildHistogram(), "mpckdc_batch_jobs", "Jobs in one batch");
   Family<Histogram>& batch_seconds =
       Make(prometheus::BuildHistogram(), "mpckdc_batch_seconds", "Time of one batch, by phase");
+  Family<Histogram>& key_seconds =
+      Make(prometheus::BuildHistogram(), "mpckdc_key_seconds",
+           "Agreement and rounds of the batch that computed a job, by operation and enctype of the "
+           "job's first key");
   Family<Counter>& admin = Make(prometheus::BuildCounter(), "mpckdc_admin_calls_total",
                                 "Administrative calls, by call and result");
   Family<Gauge>& gauges =
@@ -182,6 +187,20 @@ void Metrics::BatchDone(const BatchReport& report) {
   phase("waited", report.waited);
   phase("agreed", report.agreed);
   phase("computed", report.computed);
+  for (const BatchJob& job : report.jobs) KeyDone(job, report.agreed + report.computed);
+}
+
+void Metrics::KeyDone(const BatchJob& job, absl::Duration time) {
+  const Enctype* const enctype = job.keys.empty() ? nullptr : FindEnctype(job.keys[0].enctype);
+  if (!job.computed || enctype == nullptr) return;
+  families_->key_histograms
+      .Get({static_cast<size_t>(job.operation), static_cast<size_t>(enctype - kEnctypes)},
+           [&]() -> Histogram& {
+             return families_->key_seconds.Add({{"operation", OperationLabel(job.operation)},
+                                                {"enctype", std::string(enctype->name)}},
+                                               kSeconds);
+           })
+      .Observe(absl::ToDoubleSeconds(time));
 }
 
 void Metrics::AdminDone(const std::string& call, bool ok) {
@@ -245,6 +264,12 @@ void Metrics::Epoch(const EpochState& state, const EpochProgress& progress) {
       "refresh_records_left",
       static_cast<double>(progress.to_write - std::min(progress.to_write, progress.written)));
   families_->Set("refresh_trouble", progress.trouble.empty() ? 0 : 1);
+}
+
+void Metrics::Store(size_t keys, size_t retired, uint64_t disk_bytes) {
+  families_->Set("keys", static_cast<double>(keys));
+  families_->Set("retired", static_cast<double>(retired));
+  families_->Set("store_bytes", static_cast<double>(disk_bytes));
 }
 
 void Metrics::Database(const DatabaseState& state, const RecordCache::Use& cache) {

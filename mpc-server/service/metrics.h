@@ -5,6 +5,7 @@
 #ifndef MPC_SERVER_SERVICE_METRICS_H_
 #define MPC_SERVER_SERVICE_METRICS_H_
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -43,8 +44,11 @@ class Metrics {
   // Of a party's database, and what is kept of it in memory.
   void Database(const DatabaseState& state, const RecordCache::Use& cache);
   void Gauges(const EngineStatus& engine, size_t streams, absl::Time certificate_expires);
+  // Of a store in a file; a database is asked for its size by its own means.
+  void Store(size_t keys, size_t retired, uint64_t disk_bytes);
 
  private:
+  void KeyDone(const BatchJob& job, absl::Duration time);
   void QuotaGauges(const EngineStatus& engine);
 
   struct Families;

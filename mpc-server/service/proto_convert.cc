@@ -101,6 +101,11 @@ absl::StatusOr<Job> JobFromProto(v1::Job& in) {
   job.deadline_ms = std::min(in.deadline_ms(), longest);
   job.grant = in.grant();
   job.source = {in.source(), in.source_proved()};
+  if (in.has_certificate()) {
+    v1::CertificateProof& proof = *in.mutable_certificate();
+    job.certificate = {std::move(*proof.mutable_pa_pk_as_req()),
+                       std::move(*proof.mutable_request_body())};
+  }
   if (!in.client().empty()) {
     ASSIGN_OR_RETURN(job.client, Bytes16(in.client(), "the client handle"));
   }

@@ -26,6 +26,7 @@
 #include "mpc-server/base/secret.h"
 #include "mpc-server/base/status_macros.h"
 #include "mpc-server/base/version.h"
+#include "mpc-server/pkinit/desk.h"
 #include "mpc-server/service/admin_service.h"
 #include "mpc-server/service/deny_list.h"
 #include "mpc-server/service/epoch_keeper.h"
@@ -199,6 +200,7 @@ class Server::Impl {
   absl::Status ReloadQuotas();
   void TidyStore();
   void Collect(const EngineStatus& status);
+  void MeasureStore();
   void CheckLockedMemory();
   void WaitForJobs();
 
@@ -220,6 +222,7 @@ class Server::Impl {
   std::unique_ptr<TlsPeerLink> peers_;
   std::unique_ptr<ThreadExecutor> executor_, long_executor_;
   std::unique_ptr<EpochKeeper> epochs_;  // outlives the engine, which answers it
+  std::unique_ptr<CertificateDesk> certificates_;
   std::unique_ptr<JobEngine> engine_;
   std::unique_ptr<RetiredCollector> collector_;
   std::unique_ptr<KeyService> key_service_;
@@ -296,10 +299,13 @@ absl::Status Server::Impl::StartEngine() {
   peers_ = std::make_unique<TlsPeerLink>(connector_.get());
   executor_ = std::make_unique<ThreadExecutor>(&SystemClock());
   long_executor_ = std::make_unique<ThreadExecutor>(&SystemClock(), limits::kLongRingNiceness);
+  certificates_ = std::make_unique<CertificateDesk>(config_.pkinit, &SystemClock());
+  RETURN_IF_ERROR(certificates_->Load());
   engine_ =
       MakeJobEngine(EngineOptionsOf(config_),
                     {store_.get(), &SystemClock(), &SystemRandom(), peers_.get(), executor_.get(),
-                     long_executor_.get(), observer_.get(), recorder_.get()});
+                     long_executor_.get(), observer_.get(), recorder_.get(),
+                     certificates_.get()});
   RETURN_IF_ERROR(engine_->Start());
   epochs_ = std::make_unique<EpochKeeper>(store_.get(), engine_.get(), audit_.get(), &SystemClock(),
                                           config_.policy.refresh_every);
@@ -409,6 +415,7 @@ void Server::Impl::Housekeeping() {
     if (now >= collected + limits::kCollectEvery || now < collected) {
       collected = now;
       Collect(status);
+      MeasureStore();
     }
     if (now < tidy + limits::kHousekeeping && tidy <= now) continue;
     tidy = now;
@@ -446,6 +453,14 @@ void Server::Impl::Collect(const EngineStatus& status) {
   Log().error("cannot collect retired keys: {}", Text(collected));
 }
 
+void Server::Impl::MeasureStore() {
+  const std::optional<uint64_t> bytes = store_->DiskBytes();
+  if (!bytes.has_value()) return;
+  const absl::StatusOr<size_t> keys = store_->Count(KeyState::kCommitted);
+  const absl::StatusOr<size_t> retired = store_->CountRetired();
+  if (keys.ok() && retired.ok()) metrics_.Store(*keys, *retired, *bytes);
+}
+
 // Only [quota] is taken from the file; the rest of it needs a restart. A file with an error
 // anywhere changes nothing.
 absl::Status Server::Impl::ReloadQuotas() {
@@ -460,7 +475,8 @@ absl::Status Server::Impl::ReloadQuotas() {
 
 void Server::Impl::Reload() {
   for (const absl::Status& status :
-       {ReopenLog(), audit_->Reopen(), denied_.Load(), connector_->Reload(), ReloadQuotas()}) {
+       {ReopenLog(), audit_->Reopen(), denied_.Load(), connector_->Reload(), ReloadQuotas(),
+        certificates_->Load()}) {
     if (!status.ok()) Log().error("reload: {}", Text(status));
   }
   Log().info("reloaded; {} certificates on the deny list", denied_.size());
@@ -481,6 +497,7 @@ void Server::Impl::Stop() {
   if (epochs_ != nullptr) epochs_->Stop();
   if (engine_ != nullptr) {
     WaitForJobs();
+    certificates_->Stop();
     engine_->Stop();  // answers what is left
   }
   if (key_service_ != nullptr) key_service_->CloseAll();
@@ -505,6 +522,9 @@ absl::Status Server::Check(const Config& config) {
   RETURN_IF_ERROR(CheckOwnIdentity(config, SystemClock().Now()).status());
   if (absl::StatusOr<Isa> isa = ParseIsa(config.engine.isa); !isa.ok()) return isa.status();
   RETURN_IF_ERROR(DenyList(config.identity.deny_list).Load());
+  if (!config.pkinit.anchors.empty()) {
+    RETURN_IF_ERROR(PkinitVerifier::Load(config.pkinit).status());
+  }
   if (absl::Status s = CheckDataDir(config.data_dir, /*create=*/false);
       absl::IsPermissionDenied(s)) {
     return s;

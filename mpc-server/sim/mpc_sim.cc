@@ -16,7 +16,6 @@
 #include "absl/flags/usage_config.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/mutex.h"
 #include "mpc-server/job/digest.h"
 #include "mpc-server/sim/lies.h"
 #include "mpc-server/sim/runner.h"
@@ -143,8 +142,5 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "mpc-sim: unexpected argument; see mpc-sim --help\n");
     return 2;
   }
-  // Fibers of one thread wait for each other by the scheduler; the search for cycles of locks costs
-  // a tenth of a run and has nothing to find here that the tests of batch/ would not.
-  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   return mpckdc::sim::Main();
 }

@@ -157,6 +157,11 @@ class EpochsTest : public ::testing::Test {
     ASSERT_TRUE(ended.ok()) << ended;
   }
 
+  void ExpectKey(const Handle& handle, std::array<KeyRecord, 3> expected) {
+    std::array<KeyRecord, 3> now = Get(handle);
+    EXPECT_EQ(Keys(now), Keys(expected));
+  }
+
   RandomSource& random_ = SystemRandom();
   absl::Status key_file_fails_;
   std::array<std::string, 3> files_ = {"1 " + std::string(64, 'a'), "1 " + std::string(64, 'b'),
@@ -187,6 +192,38 @@ TEST_F(EpochsTest, TheKeysStayAndTheSharesChange) {
       EXPECT_EQ(same, 0u);
       for (int p = 0; p < 3; ++p) RewriteAll(p);
     }
+  }
+}
+
+// What a refresh adds to a record depends on its handle: a copy must be made before it at all three
+// servers, or after it.
+TEST_F(EpochsTest, ARenamedKeyIsCopiedInOneEpoch) {
+  std::array<KeyRecord, 3> old = Enrol();
+  const std::vector<Block> keys = Keys(old);
+  const auto rename = [&](int p, uint8_t n, uint64_t epoch) {
+    RenamedKey key{{old[0].info.handle, "alice@EXAMPLE.COM"}, {n}, 4, "salt"};
+    return stores_[p]
+        ->StageRenamed(TransactionId{n}, {key}, "bob@EXAMPLE.COM", epoch, kNow)
+        .status();
+  };
+  for (int p = 0; p < 3; ++p) ASSERT_TRUE(rename(p, 200, 1).ok());
+  Prepare(9);
+  for (int p = 0; p < 3; ++p) ASSERT_TRUE(rename(p, 201, 1).ok());
+  ASSERT_TRUE(stores_[0]->EnterEpoch(kNow).ok());
+  EXPECT_TRUE(absl::IsAborted(rename(0, 202, 1)));
+  EXPECT_TRUE(rename(1, 202, 1).ok());
+  EXPECT_TRUE(absl::IsAborted(rename(1, 203, 2)));
+  for (int p = 1; p < 3; ++p) ASSERT_TRUE(stores_[p]->EnterEpoch(kNow).ok());
+  // Of records that are still those of the epoch before on the disk; and of those that are not.
+  for (int p = 0; p < 3; ++p) ASSERT_TRUE(rename(p, 204, 2).ok());
+  Commit(TransactionId{200});
+  for (int p = 0; p < 3; ++p) RewriteAll(p);
+  for (int p = 0; p < 3; ++p) ASSERT_TRUE(rename(p, 205, 2).ok());
+  for (const uint8_t n : {201, 204, 205}) Commit(TransactionId{n});
+  for (const uint8_t n : {200, 201, 204, 205}) {
+    std::array<KeyRecord, 3> copy = Get(Handle{n});
+    EXPECT_EQ(Keys(copy), keys) << int{n};
+    EXPECT_EQ(copy[0].info.principal, "bob@EXAMPLE.COM");
   }
 }
 
@@ -431,6 +468,67 @@ TEST_F(EpochsTest, ADamagedRecordIsCountedAndStaysDamaged) {
   EXPECT_TRUE(absl::IsDataLoss(stores_[0]->Get(handle).status()));
   std::array<KeyRecord, 3> now = Get(good[0].info.handle);
   EXPECT_EQ(Keys(now), Keys(good));
+}
+
+// ---- What is computed before the write ----
+
+TEST_F(EpochsTest, AWritePutsWhatWasComputedBeforeIt) {
+  std::array<KeyRecord, 3> one = Enrol(), other = Enrol();
+  const std::vector<Handle> handles = {one[0].info.handle, other[0].info.handle};
+  Prepare(1);
+  Enter();
+  ShareStore::Renewals renewals;
+  stores_[0]->Renew({handles.data(), 1}, &renewals);
+  stores_[0]->Renew({&handles[1], 1}, &renewals);
+  ASSERT_EQ(renewals.records.size(), 2u);
+  EXPECT_EQ(stores_[0]->Rewrite(handles, renewals)->written, 2u);
+  for (size_t i = 0; i < handles.size(); ++i) {
+    const auto txn = engines_[0]->BeginRead();
+    EXPECT_EQ(AsText(*GetKey(**txn, AsText(handles[i]))), renewals.records[i].renewed);
+  }
+  for (int p : {1, 2}) RewriteAll(p);
+  ASSERT_TRUE(stores_[0]->EndRefresh().ok());
+  ExpectKey(handles[0], one);
+  ExpectKey(handles[1], other);
+}
+
+// Of the keys that were looked at beforehand one is deleted, one changed, and one was damaged, or
+// could not be looked at.
+TEST_F(EpochsTest, WhatChangedSinceIsComputedInTheWrite) {
+  std::array<KeyRecord, 3> deleted = Enrol(), changed = Enrol(), late = Enrol();
+  const std::vector<Handle> handles = {deleted[0].info.handle, changed[0].info.handle,
+                                       late[0].info.handle};
+  Prepare(1);
+  Enter();
+  ShareStore::Renewals renewals;
+  stores_[0]->Renew({handles.data(), 2}, &renewals);
+  ASSERT_TRUE(stores_[0]->Delete({handles.data(), 1}).ok());
+  ASSERT_TRUE(stores_[0]->SetGate({&handles[1], 1}, Gate::kKdcTrusted).ok());
+  EXPECT_TRUE(stores_[0]->Rewrite(handles, renewals).ok());
+  EXPECT_TRUE(absl::IsNotFound(stores_[0]->Get(handles[0]).status()));
+  EXPECT_EQ(stores_[0]->Get(handles[1])->info.gate, Gate::kKdcTrusted);
+  EXPECT_EQ(mpckdc::RewriteAll(*stores_[0])->written, 0u);
+  ASSERT_TRUE(stores_[0]->EndRefresh().ok());
+  for (int p : {1, 2}) RewriteAll(p);
+  ExpectKey(handles[1], changed);
+  ExpectKey(handles[2], late);
+}
+
+// What was computed for one epoch is put into no other.
+TEST_F(EpochsTest, WhatWasComputedInAnotherEpochIsNotPut) {
+  std::array<KeyRecord, 3> records = Enrol();
+  const Handle handle = records[0].info.handle;
+  Prepare(1);
+  Enter();
+  ShareStore::Renewals renewals;
+  stores_[0]->Renew({&handle, 1}, &renewals);
+  ASSERT_FALSE(renewals.records.at(0).renewed.empty());
+  for (int p = 0; p < 3; ++p) RewriteAll(p);
+  Prepare(2);
+  Enter();
+  EXPECT_EQ(stores_[0]->Rewrite({&handle, 1}, renewals)->written, 1u);
+  for (int p = 0; p < 3; ++p) RewriteAll(p);
+  ExpectKey(handle, records);
 }
 
 // Nothing begins where the new key cannot be kept; the old one is erased as soon as it can be.

@@ -31,19 +31,22 @@ const UsageKey* KeyRecord::FindUsage(uint32_t usage) const {
   return nullptr;
 }
 
+std::vector<uint32_t> KeyRecord::UsageNumbers() const {
+  std::vector<uint32_t> numbers;
+  for (const UsageKey& key : usages) numbers.push_back(key.usage);
+  return numbers;
+}
+
 absl::Status CheckKeyRecord(const KeyRecord& record) {
   RETURN_IF_ERROR(CheckKeyInfo(record.info));
   if (record.base.size() != BaseBlocks(record.info.enctype)) {
     return absl::InvalidArgumentError("the base key has not the size of its enctype");
   }
-  const absl::Span<const uint32_t> usages = UsagesOf(record.info.key_class);
-  if (record.usages.size() != usages.size()) {
-    return absl::InvalidArgumentError("the usages are not those of the key class");
+  const std::vector<uint32_t> usages = record.UsageNumbers();
+  if (!MayCarry(record.info.key_class, usages)) {
+    return absl::InvalidArgumentError("the usages are not those of the key class, ascending");
   }
   for (size_t i = 0; i < usages.size(); ++i) {
-    if (record.usages[i].usage != usages[i]) {
-      return absl::InvalidArgumentError("the usages are not those of the key class, ascending");
-    }
     if (record.usages[i].round_keys.size() != RoundKeys(record.info.enctype, usages[i])) {
       return absl::InvalidArgumentError(
           absl::StrCat("usage ", usages[i], " has not the round keys of its enctype"));

@@ -10,6 +10,7 @@
 #define MPC_SERVER_STORE_KEY_RECORD_H_
 
 #include <cstdint>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "mpc-server/base/secret.h"
@@ -36,6 +37,7 @@ struct KeyRecord {
 
   // The usage's key, or nullptr when the record has none.
   const UsageKey* FindUsage(uint32_t usage) const;
+  std::vector<uint32_t> UsageNumbers() const;
 };
 
 // Calls `visit` for each shared block of a record, in the order of record_format.h: a usage has an

@@ -107,6 +107,8 @@ class KvEngine {
   // share store reads all there is before it goes on.
   virtual std::string Doubt() const { return ""; }
 
+  // What its file takes on the disk; not of a remote engine.
+  virtual std::optional<uint64_t> DiskBytes() const { return std::nullopt; }
   // Of a remote engine.
   virtual std::optional<DatabaseState> Database() const { return std::nullopt; }
   // Reads cross a network and other processes write: worth a cache (record_cache.h).

@@ -283,6 +283,14 @@ LmdbEngine::~LmdbEngine() {
   if (lock_fd_ >= 0) close(lock_fd_);
 }
 
+std::optional<uint64_t> LmdbEngine::DiskBytes() const {
+  mdb_filehandle_t file = -1;
+  struct stat seen {};
+  if (mdb_env_get_fd(env_, &file) != MDB_SUCCESS || fstat(file, &seen) != 0) return std::nullopt;
+  constexpr uint64_t kStatBlock = 512;  // whatever the file system's is
+  return static_cast<uint64_t>(seen.st_blocks) * kStatBlock;
+}
+
 // LMDB's first pages are not written in one piece: a power failure during the first start would
 // leave a file that no later start accepts. So a new file gets its name when it is complete.
 absl::Status LmdbEngine::CreateFile(const std::string& folder, uint64_t map_bytes) {

@@ -22,11 +22,11 @@ class LmdbEngine : public KvEngine {
   // another process has it open.
   static absl::StatusOr<std::unique_ptr<LmdbEngine>> Open(const std::string& folder,
                                                           uint64_t map_bytes);
-  // Whether `folder` holds a store already (then a missing key file must not be replaced).
   // Copies the store of `folder`, as it is at one moment, to FOLDER/shares.mdb of `target`, durable
   // and as small as can be; a server may have it open meanwhile. AlreadyExists: a store is there.
   static absl::Status Backup(const std::string& folder, uint64_t map_bytes,
                              const std::string& target);
+  // Whether `folder` holds a store already (then a missing key file must not be replaced).
   static bool Exists(const std::string& folder);
   ~LmdbEngine() override;
   LmdbEngine(const LmdbEngine&) = delete;
@@ -37,6 +37,7 @@ class LmdbEngine : public KvEngine {
   // The file was shorter than its last page says, and was extended with zero bytes. No page of the
   // trees is missing (Open() would have failed), but pages of long values may be.
   std::string Doubt() const override;
+  std::optional<uint64_t> DiskBytes() const override;
 
  private:
   LmdbEngine() = default;

@@ -93,6 +93,7 @@ KeyInfo ReadInfo(const Handle& handle, ByteReader& in, Counts& counts) {
   info.principal = std::string(AsText(in.Bytes(principal_bytes)));
   info.salt = std::string(AsText(in.Bytes(salt_bytes)));
   info.principal_id = PrincipalIdOf(info.principal);
+  info.before_cammac = counts.usages < UsagesOf(info.key_class).size();
   return info;
 }
 

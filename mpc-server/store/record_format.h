@@ -12,9 +12,11 @@ namespace mpckdc::record_format {
 
 inline constexpr uint8_t kFormatVersion = 1;  // of a sealed record
 // The version of the tables, in the identity record. Version 1 had no "records", version 2 no
-// "retired" and no refreshes; both are read and become 3. A program of version 2 would never
-// collect what is retired, and would take shares of two epochs for those of one.
-inline constexpr uint8_t kStoreVersion = 3;
+// "retired" and no refreshes, version 3 no keys with usage 64, none of class tgs-old and no gates by
+// certificate; all are read and become 4. A program of version 2 would never collect what is retired,
+// and would take shares of two epochs for those of one; one of version 3 would call such records
+// damaged.
+inline constexpr uint8_t kStoreVersion = 4;
 inline constexpr uint8_t kOldestStoreVersion = 1;
 
 // ---- Every sealed record: header | nonce | ciphertext | tag ----

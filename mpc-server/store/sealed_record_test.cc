@@ -7,8 +7,12 @@
 
 #include <array>
 #include <filesystem>
+#include <memory>
 #include <string>
+#include <thread>
+#include <vector>
 
+#include "absl/synchronization/notification.h"
 #include "mpc-server/base/bytes.h"
 #include "mpc-server/store/record_codec.h"
 #include "mpc-server/store/sealer.h"
@@ -63,6 +67,50 @@ TEST(StoreKeysTest, MalformedKeyFilesNameTheLine) {
   EXPECT_EQ(two->ForEpoch(3), nullptr);
 }
 
+// A login opens records by these keys, and the disk may take as long as it likes over the file.
+TEST(StoreKeysTest, AreReadWhileTheirFileIsWritten) {
+  StoreKeys keys = StoreKeysForTest();
+  const std::shared_ptr<const SecretBytes> first = keys.ForEpoch(1);
+  std::vector<std::thread> readers;
+  absl::Notification read;
+  bool same = false;
+  keys.SetSaver([&](absl::Span<const uint8_t>) {
+    if (!readers.empty()) return absl::OkStatus();
+    readers.emplace_back([&] {
+      same = keys.ForEpoch(1) == first;
+      read.Notify();
+    });
+    EXPECT_TRUE(read.WaitForNotificationWithTimeout(absl::Seconds(10))) << "it waits for the file";
+    return absl::OkStatus();
+  });
+  ASSERT_TRUE(keys.Add(2, SystemRandom()).ok());
+  readers.at(0).join();
+  EXPECT_TRUE(same);
+  ASSERT_TRUE(keys.EraseBefore(2).ok());
+  EXPECT_EQ(keys.ForEpoch(1), nullptr);
+  EXPECT_NE(keys.ForEpoch(2), nullptr);
+}
+
+// Nothing is sealed under a key that is not on the disk, and none is forgotten that still is.
+TEST(StoreKeysTest, ChangeWithTheirFile) {
+  StoreKeys keys = StoreKeysForTest();
+  bool full = true;
+  keys.SetSaver([&](absl::Span<const uint8_t>) {
+    EXPECT_EQ(keys.ForEpoch(2), nullptr);
+    return full ? absl::ResourceExhaustedError("disk full") : absl::OkStatus();
+  });
+  EXPECT_TRUE(absl::IsResourceExhausted(keys.Add(2, SystemRandom())));
+  EXPECT_EQ(keys.ForEpoch(2), nullptr);
+  full = false;
+  ASSERT_TRUE(keys.Add(2, SystemRandom()).ok());
+  keys.SetSaver([&](absl::Span<const uint8_t>) {
+    EXPECT_NE(keys.ForEpoch(1), nullptr);
+    return absl::ResourceExhaustedError("disk full");
+  });
+  EXPECT_TRUE(absl::IsResourceExhausted(keys.EraseBefore(2)));
+  EXPECT_NE(keys.ForEpoch(1), nullptr);
+}
+
 // ---- The seal ----
 
 TEST(SealerTest, RecordsAreBoundToRealmPartyClusterEpochKindAndName) {
@@ -113,6 +161,31 @@ TEST(RecordCodecTest, RefusesEveryTruncationAndExtension) {
     plain.push_back(0);
     EXPECT_FALSE(DecodeKeyRecord(record.info.handle, plain).ok());
   }
+}
+
+// Stores have keys of krbtgt and of services from before usage 64. No other usage may be missing,
+// and none of a user's key.
+TEST(RecordCodecTest, ReadsAKeyFromBeforeItsClasssLastUsage) {
+  SeededRandomForTest random(1);
+  const KeyRecord whole =
+      RecordForTest(random, "krbtgt/R@R", kEnctypeAes256Gcm, KeyClass::kTgs);
+  EXPECT_FALSE(DecodeKeyInfo(whole.info.handle, EncodeKeyRecord(whole))->before_cammac);
+  KeyRecord old = whole;
+  old.usages.pop_back();
+  const SecretBytes plain = EncodeKeyRecord(old);
+  EXPECT_TRUE(DecodeKeyInfo(old.info.handle, plain)->before_cammac);
+  const auto read = DecodeKeyRecord(old.info.handle, plain);
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->UsageNumbers(), (std::vector<uint32_t>{2, 17}));
+  EXPECT_TRUE(read->info.before_cammac);
+  old.usages.pop_back();
+  EXPECT_FALSE(CheckKeyRecord(old).ok());
+  KeyRecord other = whole;
+  other.usages.erase(other.usages.begin());
+  EXPECT_FALSE(CheckKeyRecord(other).ok());
+  KeyRecord user = RecordForTest(random, "alice@R", kEnctypeAes256Gcm);
+  user.usages.pop_back();
+  EXPECT_FALSE(CheckKeyRecord(user).ok());
 }
 
 void AppendShares(absl::Span<const SharedBlock> shares, SecretBytes* out) {

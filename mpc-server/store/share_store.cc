@@ -215,20 +215,26 @@ absl::Status ShareStore::Stage(const TransactionId& id, absl::Span<const KeyReco
           absl::StrCat("the shares are of epoch ", epoch, ", this server is in epoch ", view.epoch,
                        ": they were refreshed meanwhile; do it again"));
     }
-    Staging staging(txn, id);
-    absl::StatusOr<Staging::State> state = staging.Read();
-    if (absl::IsNotFound(state.status())) state = Staging::State{};
-    if (!state.ok()) return state.status();
-    if (state->committed) return AlreadyCommitted();
-    RETURN_IF_ERROR(CheckNotCommitted(txn, records));
-    RETURN_IF_ERROR(staging.CheckFree(records));
-    for (const KeyRecord& record : records) {
-      ASSIGN_OR_RETURN(bool added, staging.Put(record.info.handle, SealKey(epoch, record)));
-      if (added) ++state->keys;
-    }
-    state->time = now;
-    return staging.Write(*state);
+    return StageIn(txn, id, records, epoch, now);
   });
+}
+
+absl::Status ShareStore::StageIn(KvTxn& txn, const TransactionId& id,
+                                 absl::Span<const KeyRecord> records, uint64_t epoch,
+                                 absl::Time now) const {
+  Staging staging(txn, id);
+  absl::StatusOr<Staging::State> state = staging.Read();
+  if (absl::IsNotFound(state.status())) state = Staging::State{};
+  if (!state.ok()) return state.status();
+  if (state->committed) return AlreadyCommitted();
+  RETURN_IF_ERROR(CheckNotCommitted(txn, records));
+  RETURN_IF_ERROR(staging.CheckFree(records));
+  for (const KeyRecord& record : records) {
+    ASSIGN_OR_RETURN(bool added, staging.Put(record.info.handle, SealKey(epoch, record)));
+    if (added) ++state->keys;
+  }
+  state->time = now;
+  return staging.Write(*state);
 }
 
 absl::StatusOr<size_t> ShareStore::Commit(const TransactionId& id, absl::Time now) {

@@ -87,6 +87,19 @@ struct NamedKeysDone {
   std::vector<Refused> refused;
 };
 
+// A key that shall be another principal's under another handle (renamed.cc).
+struct RenamedKey {
+  NamedKey from;  // for_history: the new one can be compared, and does nothing else
+  Handle to{};
+  int32_t salt_type = 0;  // its words, which the new name would not give
+  std::string salt;
+};
+
+struct RenamedKeys {
+  size_t staged = 0;
+  std::vector<Handle> unknown;  // of the old ones, for the history alone: they are collected
+};
+
 class ShareStore {
  public:
   struct Options {
@@ -121,6 +134,14 @@ class ShareStore {
                      absl::Time now) {
     return Stage(txn, records, Epoch().epoch, now);
   }
+  // Stages copies of committed keys as those of `principal`, as of `epoch`; the old ones stay as they
+  // are. Aborted: this server is in another epoch, in which a copy would not fit those of the two
+  // others. FailedPrecondition, PermissionDenied: a key that is not `from`'s, is retired, or may not
+  // have that name.
+  absl::StatusOr<RenamedKeys> StageRenamed(const TransactionId& txn,
+                                           absl::Span<const RenamedKey> keys,
+                                           const std::string& principal, uint64_t epoch,
+                                           absl::Time now);
   // Returns the number of keys. Committing again within limits::kStagedKeyLife returns the same.
   absl::StatusOr<size_t> Commit(const TransactionId& txn, absl::Time now);
   // Returns the number of staged keys dropped, 0 when the transaction is unknown.
@@ -212,7 +233,23 @@ class ShareStore {
   struct Rewritten {
     size_t written = 0, damaged = 0;
   };
-  absl::StatusOr<Rewritten> Rewrite(absl::Span<const Handle> handles);
+  // What of it takes computing, by a read before: a login's claim waits while a write is under way.
+  struct Renewals {
+    struct Record {
+      std::string of, renewed;  // sealed, as it was and as it becomes; both empty: there is nothing
+    };
+    bool Holds(size_t i, absl::Span<const uint8_t> sealed, uint64_t epoch_now) const;
+    uint64_t epoch = 0;
+    std::vector<Record> records;
+  };
+  // Appends those of these handles. What goes wrong is found, and said, by Rewrite().
+  void Renew(absl::Span<const Handle> handles, Renewals* renewals) const;
+  // `renewals`: of the first of the handles, in their order. What is not there, or changed since, is
+  // computed now.
+  absl::StatusOr<Rewritten> Rewrite(absl::Span<const Handle> handles, const Renewals& renewals);
+  absl::StatusOr<Rewritten> Rewrite(absl::Span<const Handle> handles) {
+    return Rewrite(handles, Renewals());
+  }
   // The same for what is staged.
   absl::StatusOr<size_t> RewriteStaged();
   // Nothing but damaged records is of the epoch before: its seed and its key end here.
@@ -258,6 +295,7 @@ class ShareStore {
 
   // ---- For administrators: of a remote engine, and of what is kept of it in memory ----
   std::optional<DatabaseState> Database() const { return engine_->Database(); }
+  std::optional<uint64_t> DiskBytes() const { return engine_->DiskBytes(); }
   std::optional<RecordCache::Use> CacheUse() const {
     return cache_ == nullptr ? std::nullopt : std::optional(cache_->Usage());
   }
@@ -286,6 +324,11 @@ class ShareStore {
       absl::string_view what, absl::Span<const NamedKey> keys,
       absl::FunctionRef<absl::StatusOr<bool>(KvTxn&, const NamedKey&)> change);
   std::string SealKey(uint64_t epoch, const KeyRecord& record) const;
+  absl::StatusOr<KeyRecord> RenamedIn(const KvTxn& txn, const EpochView& view,
+                                      const RenamedKey& key, const std::string& principal) const;
+  // Adds to the transaction what is sealed as of `epoch`.
+  absl::Status StageIn(KvTxn& txn, const TransactionId& id, absl::Span<const KeyRecord> records,
+                       uint64_t epoch, absl::Time now) const;
   // Opens and decodes (record_codec.h) what the engine had under the handle.
   template <class T>
   absl::StatusOr<T> OpenKey(const Handle& handle, absl::StatusOr<absl::Span<const uint8_t>> sealed,

@@ -438,15 +438,47 @@ absl::StatusOr<std::vector<ShareStore::KeyPlace>> ShareStore::PlacesFrom(const H
   return places;
 }
 
-absl::StatusOr<ShareStore::Rewritten> ShareStore::Rewrite(absl::Span<const Handle> handles) {
+void ShareStore::Renew(absl::Span<const Handle> handles, Renewals* renewals) const {
+  const size_t begin = renewals->records.size();
+  renewals->records.resize(begin + handles.size());
+  const absl::StatusOr<std::unique_ptr<const KvTxn>> txn = engine_->BeginRead();
+  if (!txn.ok()) return;
+  const absl::StatusOr<EpochView> view = ViewIn(**txn);
+  if (!view.ok() || !PrefetchKeys(**txn, handles, /*records=*/true).ok()) return;
+  if (begin == 0) renewals->epoch = view->epoch;
+  if (renewals->epoch != view->epoch) return;
+  for (size_t i = 0; i < handles.size(); ++i) {
+    const absl::StatusOr<absl::Span<const uint8_t>> sealed = GetKey(**txn, AsText(handles[i]));
+    if (!sealed.ok()) continue;
+    absl::StatusOr<std::optional<std::string>> renewed = Renewed(handles[i], *sealed, *view);
+    if (!renewed.ok() || !renewed->has_value()) continue;
+    renewals->records[begin + i] = {std::string(AsText(*sealed)), **std::move(renewed)};
+  }
+}
+
+// Whether it is still the record that was read: each has a random nonce.
+bool ShareStore::Renewals::Holds(size_t i, absl::Span<const uint8_t> sealed,
+                                 uint64_t epoch_now) const {
+  return epoch_now == epoch && i < records.size() && !records[i].of.empty() &&
+         records[i].of == AsText(sealed);
+}
+
+absl::StatusOr<ShareStore::Rewritten> ShareStore::Rewrite(absl::Span<const Handle> handles,
+                                                          const Renewals& renewals) {
   Rewritten done;
   RETURN_IF_ERROR(engine_->Write("refresh keys", [&](KvTxn& txn) -> absl::Status {
     done = {};
     ASSIGN_OR_RETURN(const EpochView view, ViewIn(txn));
     RETURN_IF_ERROR(PrefetchKeys(txn, handles, /*records=*/true));
-    for (const Handle& handle : handles) {
+    for (size_t i = 0; i < handles.size(); ++i) {
+      const Handle& handle = handles[i];
       const absl::StatusOr<absl::Span<const uint8_t>> sealed = GetKey(txn, AsText(handle));
       if (absl::IsNotFound(sealed.status())) continue;  // deleted meanwhile
+      if (sealed.ok() && renewals.Holds(i, *sealed, view.epoch)) {
+        RETURN_IF_ERROR(PutKey(txn, AsText(handle), renewals.records[i].renewed));
+        ++done.written;
+        continue;
+      }
       const absl::StatusOr<std::optional<std::string>> renewed =
           sealed.ok() ? Renewed(handle, *sealed, view) : sealed.status();
       if (absl::IsDataLoss(renewed.status())) {

@@ -292,24 +292,23 @@ std::vector<uint64_t> StoreKeys::Epochs() const {
 }
 
 absl::Status StoreKeys::Add(uint64_t epoch, RandomSource& random) {
-  const absl::MutexLock lock(&held_->mutex);
-  Keys keys = held_->keys;
+  const absl::MutexLock changing(&held_->changing);
+  Keys keys = Copy();
   if (!keys.emplace(epoch, std::make_shared<const SecretBytes>(FreshKey(random))).second) {
     return absl::OkStatus();
   }
-  return Replace(keys);
+  return Replace(std::move(keys));
 }
 
 absl::Status StoreKeys::Adopt(uint64_t epoch, const SecretBytes& key) {
-  const absl::MutexLock lock(&held_->mutex);
-  const auto held = held_->keys.find(epoch);
-  if (held != held_->keys.end() &&
-      sodium_memcmp(held->second->data(), key.data(), key.size()) == 0) {
+  const absl::MutexLock changing(&held_->changing);
+  Keys keys = Copy();
+  const auto held = keys.find(epoch);
+  if (held != keys.end() && sodium_memcmp(held->second->data(), key.data(), key.size()) == 0) {
     return absl::OkStatus();
   }
-  Keys keys = held_->keys;
   keys.insert_or_assign(epoch, std::make_shared<const SecretBytes>(key));
-  return Replace(keys);
+  return Replace(std::move(keys));
 }
 
 absl::Status StoreKeys::EraseBefore(uint64_t epoch) {
@@ -321,17 +320,21 @@ absl::Status StoreKeys::EraseAfter(uint64_t epoch) {
 }
 
 absl::Status StoreKeys::EraseWhere(absl::FunctionRef<bool(uint64_t)> goes) {
-  const absl::MutexLock lock(&held_->mutex);
-  Keys keys = held_->keys;
-  std::erase_if(keys, [&](const auto& key) { return goes(key.first); });
-  return keys.size() == held_->keys.size() ? absl::OkStatus() : Replace(keys);
+  const absl::MutexLock changing(&held_->changing);
+  Keys keys = Copy();
+  if (std::erase_if(keys, [&](const auto& key) { return goes(key.first); }) == 0) {
+    return absl::OkStatus();
+  }
+  return Replace(std::move(keys));
 }
 
-absl::Status StoreKeys::Replace(const Keys& keys) {
+// The disk takes its time, and logins go on meanwhile with the keys that there were.
+absl::Status StoreKeys::Replace(Keys keys) {
   if (saver_) {
     RETURN_IF_ERROR(saver_(FileText(keys)));
   }
-  held_->keys = keys;
+  const absl::MutexLock lock(&held_->mutex);
+  held_->keys = std::move(keys);
   return absl::OkStatus();
 }
 

@@ -69,14 +69,17 @@ class StoreKeys {
 
  private:
   using Keys = std::map<uint64_t, std::shared_ptr<const SecretBytes>>;
+  // Whoever changes them holds `changing` until the new ones are on the disk; `mutex`, for which every
+  // record that is opened or sealed waits, only to read them or to take the new ones over.
   struct Held {
+    absl::Mutex changing ABSL_ACQUIRED_BEFORE(mutex);
     absl::Mutex mutex;
     Keys keys ABSL_GUARDED_BY(mutex);
   };
   StoreKeys() = default;
   Keys Copy() const;
   absl::Status EraseWhere(absl::FunctionRef<bool(uint64_t)> goes);
-  absl::Status Replace(const Keys& keys) ABSL_EXCLUSIVE_LOCKS_REQUIRED(held_->mutex);
+  absl::Status Replace(Keys keys) ABSL_EXCLUSIVE_LOCKS_REQUIRED(held_->changing);
 
   std::string origin_;
   Saver saver_;

@@ -125,11 +125,17 @@ struct FakeKdb {
     }
     std::string lines;
     for (const auto& [principal, keys] : principals) {
+      if (keys.empty()) {
+        absl::StrAppendFormat(&lines, R"({"principal":"%s","keyless":true})" "\n", principal);
+      }
       for (const v1::KeyInfo& key : keys) {
-        absl::StrAppendFormat(&lines,
-                              R"({"principal":"%s","kvno":%d,"enctype":%d,"handle":"%s"})"
-                              "\n",
-                              principal, key.kvno(), key.enctype(), Hex(key.handle()));
+        nlohmann::json line = {{"principal", principal},
+                               {"kvno", key.kvno()},
+                               {"enctype", key.enctype()},
+                               {"handle", Hex(key.handle())}};
+        if (!key.renamed_from().empty()) line["renamed_from"] = key.renamed_from();
+        if (!key.renamed_to().empty()) line["renamed_to"] = key.renamed_to();
+        absl::StrAppend(&lines, line.dump(), "\n");
       }
     }
     return lines;

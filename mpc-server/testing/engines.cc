@@ -193,7 +193,8 @@ void ThreeEngines::StartWith(int p, JobRecorder* recorder) {
   s.long_executor = std::make_unique<ThreadExecutor>(&s.clock);
   s.engine = MakeJobEngine(s.options, {s.store.get(), &s.clock, s.random.get(), s.link.get(),
                                        s.executor.get(), s.long_executor.get(), s.observer.get(),
-                                       recorder != nullptr ? recorder : &s.recorder});
+                                       recorder != nullptr ? recorder : &s.recorder,
+                                       s.certificates});
   const absl::Status started = s.engine->Start();
   if (!started.ok()) abort();
 }

@@ -159,6 +159,10 @@ class ThreeEngines {
   void StartAll();
   void Start(int party) { StartWith(party, nullptr); }
   void StartWith(int party, JobRecorder* recorder);  // null: its own
+  // From its next start on; it must outlive the engine. Null: none.
+  void SetCertificates(int party, CertificateVerifier* certificates) {
+    servers_[party].certificates = certificates;
+  }
   void Stop(int party);  // the store stays: Start() again is a restart
   void StopAll();
   // Of a stopped server: its next start is with an empty store, under the same key file.
@@ -213,6 +217,7 @@ class ThreeEngines {
     MemoryRecorder recorder;
     std::unique_ptr<PeerLink> link;
     std::unique_ptr<ThreadExecutor> executor, long_executor;
+    CertificateVerifier* certificates = nullptr;
     std::unique_ptr<JobEngine> engine;
   };
 

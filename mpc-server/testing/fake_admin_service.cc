@@ -200,6 +200,37 @@ grpc::Status FakeAdminServer::DrawKey(Context*, const v1::DrawKeyRequest* reques
   return Step(When::kAfter, "DrawKey");
 }
 
+grpc::Status FakeAdminServer::RenameKeys(Context*, const v1::RenameKeysRequest* request,
+                                         v1::RenameKeysReply* reply) {
+  if (grpc::Status s = Step(When::kBefore, "RenameKeys"); !s.ok()) return s;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (request->epoch() != status_.epoch()) {
+      return grpc::Status(grpc::StatusCode::ABORTED, "another epoch");
+    }
+    for (const v1::RenamedKey& key : request->keys()) {
+      const auto found = committed_.find(key.from().handle());
+      if (found == committed_.end() && key.from().for_history()) {
+        reply->add_unknown(key.from().handle());
+        continue;
+      }
+      if (found == committed_.end()) return grpc::Status(grpc::StatusCode::NOT_FOUND, "handle");
+      if (found->second.info().principal() != key.from().principal()) return Invalid("principal");
+      v1::SharePackage copy = found->second;
+      copy.mutable_info()->set_handle(key.to());
+      copy.mutable_info()->set_principal(request->principal());
+      copy.mutable_info()->set_salt_type(key.salt_type());
+      copy.mutable_info()->set_salt(key.salt());
+      copy.mutable_info()->clear_retired_us();
+      if (key.from().for_history()) copy.mutable_info()->set_key_class(v1::KEY_CLASS_HISTORY);
+      Staged(copy);
+      staged_[request->transaction()][key.to()] = std::move(copy);
+      reply->set_keys(reply->keys() + 1);
+    }
+  }
+  return Step(When::kAfter, "RenameKeys");
+}
+
 grpc::Status FakeAdminServer::CommitKeys(Context*, const v1::CommitKeysRequest* request,
                                          v1::CommitKeysReply* reply) {
   if (grpc::Status s = Step(When::kBefore, "CommitKeys"); !s.ok()) return s;

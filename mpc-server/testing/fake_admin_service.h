@@ -89,6 +89,7 @@ class FakeAdminServer : public v1::AdminService::Service {
   Status InitRealm(Context*, const v1::InitRealmRequest*, v1::InitRealmReply*) override;
   Status StageKeys(Context*, const v1::StageKeysRequest*, v1::StageKeysReply*) override;
   Status DrawKey(Context*, const v1::DrawKeyRequest*, v1::DrawKeyReply*) override;
+  Status RenameKeys(Context*, const v1::RenameKeysRequest*, v1::RenameKeysReply*) override;
   Status CommitKeys(Context*, const v1::CommitKeysRequest*, v1::CommitKeysReply*) override;
   Status AbortKeys(Context*, const v1::AbortKeysRequest*, v1::AbortKeysReply*) override;
   Status DeleteKeys(Context*, const v1::DeleteKeysRequest*, v1::DeleteKeysReply*) override;

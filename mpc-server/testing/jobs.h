@@ -192,9 +192,10 @@ struct Realm : ThreeEngines {
     job.make_macs = std::move(macs);
     return job;
   }
-  Job VerifyChecksum(const PlainKey& key, const std::string& data, const std::string& checksum) {
+  Job VerifyChecksum(const PlainKey& key, const std::string& data, const std::string& checksum,
+                     uint32_t usage = kUsagePacChecksum) {
     Job job = NewJob(Operation::kVerifyChecksum);
-    job.verify_macs.push_back({key.info.handle, kUsagePacChecksum, data, checksum});
+    job.verify_macs.push_back({key.info.handle, usage, data, checksum});
     return job;
   }
 

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Keys under another principal's name, on all engines (epochs_test.cc has a refresh in between).
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "mpc-server/store/lmdb.h"
+#include "mpc-server/store/postgres.h"
+#include "mpc-server/store/share_store.h"
+#include "mpc-server/testing/folder.h"
+#include "mpc-server/testing/memory_engine.h"
+#include "mpc-server/testing/postgres_cluster.h"
+#include "mpc-server/testing/records.h"
+
+namespace mpckdc {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+const absl::Time kNow = absl::FromUnixSeconds(1'800'000'000);
+constexpr char kOld[] = "alice@EXAMPLE.COM", kNew[] = "alice.smith@EXAMPLE.COM";
+constexpr char kMemory[] = "Memory", kLmdb[] = "Lmdb", kPostgres[] = "Postgres";
+
+class RenamedTest : public ::testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override { Reopen(); }
+
+  std::shared_ptr<KvEngine> Engine() {
+    if (GetParam() == kMemory) return memory_;
+    if (GetParam() == kLmdb) return *LmdbEngine::Open(folder_.path(), 64 << 20);
+    if (database_.empty()) database_ = SharedPostgresCluster()->NewDatabase();
+    return *PostgresEngine::Open(SharedPostgresCluster()->ConnInfo(database_), folder_.path(),
+                                 SystemRandom());
+  }
+  // As after a crash: what was not durable is gone.
+  void Reopen() {
+    store_.reset();
+    auto opened =
+        ShareStore::Open(Engine(), {kIdentityForTest, StoreKeysForTest(), &SystemRandom(), 1 << 20});
+    ASSERT_TRUE(opened.ok()) << opened.status();
+    store_ = *std::move(opened);
+  }
+
+  KeyRecord Committed(const std::string& principal, int32_t enctype = kEnctypeAes256Gcm,
+                      KeyClass key_class = KeyClass::kUser) {
+    KeyRecord record = RecordForTest(random_, principal, enctype, key_class);
+    record.info.gate = Gate::kKdcTrusted;
+    const TransactionId txn = NewTxn();
+    EXPECT_TRUE(store_->Stage(txn, {record}, kNow).ok());
+    EXPECT_TRUE(store_->Commit(txn, kNow).ok());
+    return record;
+  }
+  TransactionId NewTxn() {
+    TransactionId txn{};
+    random_.Fill(absl::MakeSpan(txn));
+    return txn;
+  }
+  RenamedKey As(const KeyRecord& record) {
+    RenamedKey key{{record.info.handle, record.info.principal}, {}, 4, "EXAMPLE.COMalice"};
+    random_.Fill(absl::MakeSpan(key.to));
+    return key;
+  }
+  absl::StatusOr<RenamedKeys> Rename(const TransactionId& txn, std::vector<RenamedKey> keys,
+                                     const std::string& principal = kNew, uint64_t epoch = 1) {
+    return store_->StageRenamed(txn, keys, principal, epoch, kNow);
+  }
+  void ExpectRefused(const RenamedKey& key, const std::string& principal, absl::StatusCode code,
+                     const std::string& text) {
+    const auto refused = Rename(NewTxn(), {key}, principal);
+    EXPECT_EQ(refused.status().code(), code) << refused.status();
+    EXPECT_THAT(refused.status().message(), HasSubstr(text));
+    EXPECT_EQ(*store_->Count(KeyState::kStaged), 0u);
+  }
+
+  TestFolder folder_;
+  std::string database_;
+  const std::shared_ptr<MemoryEngine> memory_ = std::make_shared<MemoryEngine>();
+  std::unique_ptr<ShareStore> store_;
+  SeededRandomForTest random_{11};
+};
+
+TEST_P(RenamedTest, ACopyIsTheSameKeyUnderTheOtherName) {
+  for (const int32_t enctype : {kEnctypeAes128Gcm, 18}) {
+    const KeyRecord old = Committed(kOld, enctype);
+    const RenamedKey key = As(old);
+    const TransactionId txn = NewTxn();
+    const auto staged = Rename(txn, {key});
+    ASSERT_TRUE(staged.ok()) << staged.status();
+    EXPECT_EQ(staged->staged, 1u);
+    EXPECT_THAT(staged->unknown, IsEmpty());
+    Reopen();
+    EXPECT_TRUE(absl::IsNotFound(store_->Get(key.to).status())) << "staged, it is of no use";
+    EXPECT_EQ(*store_->Commit(txn, kNow), 1u);
+    Reopen();
+    KeyRecord expected = old;
+    expected.info.handle = key.to;
+    expected.info.principal = kNew;
+    expected.info.principal_id = PrincipalIdOf(kNew);
+    expected.info.salt_type = 4;
+    expected.info.salt = "EXAMPLE.COMalice";
+    const auto copy = store_->Get(key.to);
+    ASSERT_TRUE(copy.ok()) << copy.status();
+    EXPECT_TRUE(SameRecord(*copy, expected));
+    EXPECT_TRUE(SameRecord(*store_->Get(old.info.handle), old)) << "until it is retired";
+    EXPECT_EQ(store_->Retire({{old.info.handle, kNew}}, kNow)->changed, 0u);
+    EXPECT_EQ(store_->Retire({{old.info.handle, kOld}}, kNow)->changed, 1u);
+  }
+}
+
+TEST_P(RenamedTest, AbortedOrExpiredNothingIsLeft) {
+  const KeyRecord old = Committed(kOld);
+  const TransactionId aborted = NewTxn(), expired = NewTxn();
+  ASSERT_TRUE(Rename(aborted, {As(old)}).ok());
+  ASSERT_TRUE(Rename(expired, {As(old)}).ok());
+  Reopen();
+  EXPECT_EQ(*store_->Abort(aborted), 1u);
+  EXPECT_EQ(*store_->ExpireStaged(kNow + absl::Seconds(1)), 1u);
+  EXPECT_EQ(*store_->Count(KeyState::kCommitted), 1u);
+  EXPECT_TRUE(absl::IsNotFound(store_->Commit(expired, kNow).status()));
+}
+
+// A call that is repeated stages the same, and one that fails in its last key stages none.
+TEST_P(RenamedTest, AllOfACallOrNothing) {
+  const KeyRecord one = Committed(kOld), two = Committed(kOld), bob = Committed("bob@EXAMPLE.COM");
+  const TransactionId txn = NewTxn();
+  RenamedKey wrong = As(bob);
+  wrong.from.principal = kOld;
+  EXPECT_TRUE(absl::IsPermissionDenied(Rename(txn, {As(one), As(two), wrong}).status()));
+  EXPECT_EQ(*store_->Count(KeyState::kStaged), 0u);
+  const std::vector<RenamedKey> keys = {As(one), As(two)};
+  ASSERT_TRUE(Rename(txn, keys).ok());
+  ASSERT_TRUE(Rename(txn, keys).ok());
+  EXPECT_EQ(*store_->Commit(txn, kNow), 2u);
+  EXPECT_TRUE(absl::IsFailedPrecondition(Rename(txn, {As(one)}).status()));
+  EXPECT_TRUE(absl::IsAlreadyExists(Rename(NewTxn(), keys).status()));
+}
+
+TEST_P(RenamedTest, NoKeyGetsOrLosesAPowerfulName) {
+  const RenamedKey alice = As(Committed(kOld));
+  const auto kDenied = absl::StatusCode::kPermissionDenied;
+  for (const char* name : {"krbtgt/EXAMPLE.COM@EXAMPLE.COM", "kadmin/admin@EXAMPLE.COM",
+                           "kadmin/changepw@EXAMPLE.COM", "krbtgt/OTHER.ORG@EXAMPLE.COM",
+                           "K/M@EXAMPLE.COM"}) {
+    ExpectRefused(alice, name, kDenied, "neither given to another name nor taken from one");
+  }
+  ExpectRefused(alice, "alice@OTHER.ORG", kDenied, "is not of realm EXAMPLE.COM");
+  ExpectRefused(alice, "", kDenied, "is not of realm");
+  ExpectRefused(alice, kOld, absl::StatusCode::kInvalidArgument, "the new name is the old one");
+  ExpectRefused(As(Committed("krbtgt/EXAMPLE.COM@EXAMPLE.COM", kEnctypeAes256Gcm, KeyClass::kTgs)),
+                kNew, kDenied, "neither given");
+  ExpectRefused(As(Committed("kadmin/admin@EXAMPLE.COM", kEnctypeAes256Gcm, KeyClass::kService)),
+                kNew, kDenied, "neither given");
+  // Whatever it is called: what seals TGTs stays where it is.
+  ExpectRefused(As(Committed("tgs@EXAMPLE.COM", kEnctypeAes256Gcm, KeyClass::kTgs)), kNew, kDenied,
+                "seals ticket-granting tickets");
+}
+
+TEST_P(RenamedTest, ADeletedKeyIsNotRevived) {
+  const KeyRecord old = Committed(kOld);
+  EXPECT_EQ(store_->Retire({{old.info.handle, kOld}}, kNow)->changed, 1u);
+  ExpectRefused(As(old), kNew, absl::StatusCode::kFailedPrecondition, "was deleted");
+  EXPECT_EQ(store_->Restore({{old.info.handle, kOld}})->changed, 1u);
+  EXPECT_TRUE(Rename(NewTxn(), {As(old)}).ok());
+}
+
+TEST_P(RenamedTest, AnUnknownKeyIsRefused) {
+  KeyRecord never = RecordForTest(random_, kOld);
+  ExpectRefused(As(never), kNew, absl::StatusCode::kNotFound, "no key");
+}
+
+// What the password history names goes along, to be compared and for nothing else; what the servers
+// have no more is told.
+TEST_P(RenamedTest, KeysOfTheHistoryGoAlong) {
+  const KeyRecord full = Committed(kOld), reduced = Committed(kOld),
+                  gone = RecordForTest(random_, kOld);
+  for (const KeyRecord& key : {full, reduced}) {
+    EXPECT_EQ(store_->Retire({{key.info.handle, kOld, true}}, kNow)->changed, 1u);
+    if (SameRecord(key, full)) {
+      EXPECT_TRUE(store_->Restore({{full.info.handle, kOld}}).ok());
+    }
+  }
+  EXPECT_EQ(store_->CollectRetired(kNow + absl::Seconds(1), 10)->size(), 1u);
+  EXPECT_EQ(store_->Retire({{full.info.handle, kOld, true}}, kNow)->changed, 1u);
+  ExpectRefused(As(reduced), kNew, absl::StatusCode::kFailedPrecondition,
+                "serves the password history alone");
+  std::vector<RenamedKey> keys = {As(full), As(reduced), As(gone)};
+  for (RenamedKey& key : keys) key.from.for_history = true;
+  const TransactionId txn = NewTxn();
+  const auto staged = Rename(txn, keys);
+  ASSERT_TRUE(staged.ok()) << staged.status();
+  EXPECT_EQ(staged->staged, 2u);
+  EXPECT_THAT(staged->unknown, ElementsAre(gone.info.handle));
+  EXPECT_EQ(*store_->Commit(txn, kNow), 2u);
+  for (const RenamedKey& key : {keys[0], keys[1]}) {
+    const auto copy = store_->Get(key.to);
+    ASSERT_TRUE(copy.ok()) << copy.status();
+    EXPECT_EQ(copy->info.key_class, KeyClass::kHistory);
+    EXPECT_TRUE(copy->usages.empty());
+    EXPECT_EQ(copy->info.principal, kNew);
+    EXPECT_EQ(store_->Retire({{key.to, kNew, true}}, kNow)->changed, 1u);
+  }
+  // They are kept as those that became so by time.
+  EXPECT_EQ(store_->CollectRetired(absl::FromUnixSeconds(2'000'000'000), 10)->size(), 3u);
+  EXPECT_TRUE(store_->Get(keys[0].to).ok());
+  EXPECT_TRUE(store_->Get(keys[1].to).ok());
+}
+
+// ATTACK. A key that was deleted, and not for the history, would be gone when its time of grace is
+// over. Renamed "for the history" before, it is there for ever, to be compared with guesses.
+// Known, and not mended yet (deploy/THREAT-MODEL.md): run it with --gtest_also_run_disabled_tests.
+TEST_P(RenamedTest, DISABLED_ADeletedKeyIsKeptForComparisonsForEver) {
+  const KeyRecord old = Committed(kOld);
+  EXPECT_EQ(store_->Retire({{old.info.handle, kOld}}, kNow)->changed, 1u);
+  RenamedKey key = As(old);
+  key.from.for_history = true;
+  const TransactionId txn = NewTxn();
+  const auto staged = Rename(txn, {key});
+  EXPECT_TRUE(absl::IsFailedPrecondition(staged.status())) << staged.status();
+  (void)store_->Commit(txn, kNow);
+  EXPECT_EQ(store_->CollectRetired(kNow + absl::Hours(1000), 10)->size(), 1u);
+  EXPECT_TRUE(absl::IsNotFound(store_->Get(old.info.handle).status()));
+  EXPECT_FALSE(store_->Get(key.to).ok()) << "the deleted key's base lives on under " << kNew;
+}
+
+// ATTACK. What is staged before the key is deleted is committed after it: it logs in again.
+// Known, and not mended yet (deploy/THREAT-MODEL.md): run it with --gtest_also_run_disabled_tests.
+TEST_P(RenamedTest, DISABLED_AKeyThatIsDeletedBetweenStageAndCommitIsRevived) {
+  const KeyRecord old = Committed(kOld);
+  const RenamedKey key = As(old);
+  const TransactionId txn = NewTxn();
+  ASSERT_TRUE(Rename(txn, {key}).ok());
+  EXPECT_EQ(store_->Retire({{old.info.handle, kOld}}, kNow)->changed, 1u);
+  EXPECT_FALSE(store_->Commit(txn, kNow + absl::Minutes(1)).ok());
+  EXPECT_FALSE(store_->Get(key.to).ok()) << "a key of class user, with all its usages";
+}
+
+TEST_P(RenamedTest, AnotherEpochIsRefused) {
+  const KeyRecord old = Committed(kOld);
+  const auto refused = Rename(NewTxn(), {As(old)}, kNew, 2);
+  EXPECT_TRUE(absl::IsAborted(refused.status())) << refused.status();
+  EXPECT_THAT(refused.status().message(), HasSubstr("this server is in epoch 1"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Engines, RenamedTest, ::testing::Values(kMemory, kLmdb, kPostgres),
+                         [](const auto& info) { return std::string(info.param); });
+
+}  // namespace
+}  // namespace mpckdc
