@@ -132,7 +132,7 @@ inline constexpr int kMaxProofCertificates = 8;
 // Between a client's certificate and its anchor.
 // Exceeded: REFUSED.
 inline constexpr int kMaxCertificateChain = 6;
-// Logins by certificate of one KDC whose signatures wait to be verified; some 0.3 ms each.
+// Logins by certificate of one KDC whose signatures wait to be verified; some 0.5 to 0.7 ms each.
 // Exceeded: QUOTA.
 inline constexpr size_t kMaxProofsWaiting = 4096;
 // A reply or a PAC under a key of enctypes 17 to 20, where each block waits for the one before it:
