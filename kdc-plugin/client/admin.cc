@@ -80,13 +80,19 @@ v1::KeyInfo MakeInfo(const mpc_new_key& key) {
 }
 
 // Gate and class of the principal's present keys, each if the three servers agree on one for all of
-// them. A new password must not change what an administrator has decided about either.
+// them. A new password must not change what an administrator has decided about either. Where they
+// do not agree, or one lies, the gate is the strictest: a certificate if anybody says so, or else a
+// timestamp.
 struct Present {
   std::set<int> gates, classes;
   friend bool operator==(const Present&, const Present&) = default;
 
   void GiveTo(v1::KeyInfo* info) const {
-    info->set_gate(gates.size() == 1 ? static_cast<v1::Gate>(*gates.begin()) : v1::GATE_TIMESTAMP);
+    if (gates.size() == 1) {
+      info->set_gate(static_cast<v1::Gate>(*gates.begin()));
+    } else {
+      info->set_gate(gates.contains(v1::GATE_PKINIT) ? v1::GATE_PKINIT : v1::GATE_TIMESTAMP);
+    }
     if (classes.size() == 1) info->set_key_class(static_cast<v1::KeyClass>(*classes.begin()));
   }
 };
@@ -105,7 +111,10 @@ absl::StatusOr<Present> AskPresent(enroll::AdminServers& servers, const std::str
        })) {
     if (!s.ok()) return s;
   }
-  return present[0] == present[1] && present[0] == present[2] ? present[0] : Present();
+  if (present[0] == present[1] && present[0] == present[2]) return present[0];
+  Present differing = {{v1::GATE_TIMESTAMP}, {}};
+  for (const Present& one : present) differing.gates.insert(one.gates.begin(), one.gates.end());
+  return differing;
 }
 
 absl::Status StoreKeys(const mpc_options& options, const mpc_new_key* keys, size_t count) {
