@@ -16,10 +16,11 @@ import expected
 
 HEAD = '''# MIT's scripts with three real servers
 
-Written by `results.py` from a run of `krb5-check.sh --variants servers` with the whole series; every reason stands in `expected.toml`.
+Written by `results.py` from a whole run of `krb5-check.sh --variants servers`; every reason stands in `expected.toml`.
 "passes": as MIT wrote it. "differs": to its end, with exactly the listed differences. "does not apply": passes, but makes no
 database, so no server is asked. Jobs: computed by all three servers, in all realms of the script together; keys: different ones
-that these jobs used. Both are counted in the servers' audit logs; a script without jobs has failed unless the list says why it has none.
+that these jobs used (a login of a `local` user uses krbtgt's alone). Both are counted in the servers' audit logs; a script without jobs
+has failed unless the list says why it has none.
 '''
 WORDS = {'pass': 'passes', 'differs': 'differs', 'alone': 'does not apply', 'fail': 'FAILS',
          'skip': 'passes, in part'}
@@ -33,9 +34,14 @@ class Result:
     log: str
 
     def counts(self):
-        """(jobs, keys), of lines that k5test.py printed."""
-        found = re.findall(r'^\*\*\* Servers: .*: (\d+) jobs.* with (\d+) keys', self.log, re.M)
-        return sum(int(jobs) for jobs, _ in found), sum(int(keys) for _, keys in found)
+        """(jobs, keys, writes of keys), of lines that k5test.py printed."""
+        found = re.findall(r'^\*\*\* Servers: .*: (\d+) jobs.* with (\d+) keys; (\d+) writes', self.log,
+                           re.M)
+        return tuple(sum(int(one[i]) for one in found) for i in range(3))
+
+    def asked(self):
+        jobs, keys, writes = self.counts()
+        return f'{jobs} ({keys})' if jobs else f'none; {writes} writes of keys' if writes else 'none'
 
     def remarks(self):
         listed = expected.entries_of(self.script)
@@ -69,10 +75,8 @@ def read(folders):
 def table(results):
     lines = ['| script | result | jobs (keys) | why, and what is different |', '|---|---|---|---|']
     for one in results:
-        jobs, keys = one.counts()
         name = one.script.replace('_', '\\_') + (' (ours)' if one.script in OURS else '')
-        lines.append(f'| {name} | {WORDS[one.verdict]} | {f"{jobs} ({keys})" if jobs else "none"} '
-                     f'| {one.remarks()} |')
+        lines.append(f'| {name} | {WORDS[one.verdict]} | {one.asked()} | {one.remarks()} |')
     return '\n'.join(lines) + '\n'
 
 
