@@ -58,15 +58,16 @@ absl::StatusOr<KeyRecord> ShareStore::RenamedIn(const KvTxn& txn, const EpochVie
                                                     key.from.principal));
   }
   RETURN_IF_ERROR(CheckRename(info, principal, sealer_.identity().realm));
-  RETURN_IF_ERROR(CheckNotRetired(txn, from, info.principal, key.from.for_history));
-  record.copied = CopiedFrom{from, record.first_owner()};
-  if (key.from.for_history) {
-    info.key_class = KeyClass::kHistory;
-    record.usages.clear();
-  } else if (info.key_class == KeyClass::kHistory) {
+  if (info.key_class == KeyClass::kHistory && !key.from.for_history) {
     return absl::FailedPreconditionError(absl::StrCat(
         "what is left of key ", HandleText(from), " serves the password history alone"));
   }
+  RETURN_IF_ERROR(CheckNotRetired(txn, from, info.principal, key.from.for_history));
+  if (key.from.for_history) {
+    info.key_class = KeyClass::kHistory;
+    record.usages.clear();
+  }
+  record.copied = CopiedFrom{from, record.first_owner()};
   info.handle = key.to;
   info.principal = principal;
   info.principal_id = PrincipalIdOf(principal);
