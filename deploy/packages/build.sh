@@ -6,7 +6,8 @@
 #     krb5      Debian's krb5 source package with our series
 #     mpc-kdc   our own packages, against that krb5
 #     lintian   no error and no warning in ours, none in krb5 that Debian's own does not have
-# Without PART all of them. Results are in build/packages/RELEASE, which is a repository for apt; what
+#     mit       a quick choice of MIT's own tests on that source package; not without being named
+# Without PART all of them but mit. Results are in build/packages/RELEASE, which is a repository for apt; what
 # was built from the same input is not built again.
 #   MPCKDC_CHROOTS=DIR   chroots that outlive build/ (default: build/packages/chroot)
 #   CCACHE_DIR=DIR       a compiler cache that is shared with the chroots
@@ -29,6 +30,7 @@ out=${MPCKDC_BUILD:-$repository/build}/packages/$release$name
 mkdir -p "$out/log" "${MPCKDC_CHROOTS:=${MPCKDC_BUILD:-$repository/build}/packages/chroot}"
 out=$(cd "$out" && pwd)
 log=$out/log
+patches=$out/krb5-patches
 root=$(cd "$MPCKDC_CHROOTS" && pwd)/$release
 work=/build$name  # in the chroot
 jobs=${JOBS:-$(nproc)}
@@ -64,7 +66,7 @@ make_chroot() {
   enter_chroot
   # Sources of krb5 are in the same places as its packages.
   find "$root/etc/apt" -name '*.sources' -exec sed -i 's/^Types: deb$/Types: deb deb-src/' {} +
-  find "$root/etc/apt" -name '*.list' -exec sed -i -E 's/^deb (.*)$/deb \1\ndeb-src \1/;t;' {} + || true
+  find "$root/etc/apt" -name '*.list' -exec sed -i -E '/^deb-src/d; s/^deb (.*)$/&\ndeb-src \1/' {} +
   progress 'reading the package lists' apt-update inside apt-get -q update
   progress 'the tools of every build' tools inside env DEBIAN_FRONTEND=noninteractive \
     apt-get -q -y --no-install-recommends install build-essential ccache debhelper dpkg-dev fakeroot lintian
@@ -117,14 +119,25 @@ fetch_krb5() {
   fi
 }
 
+# This release's patches, and the file `series` with their order, in $patches.
+write_patches() {
+  rm -rf "$patches"
+  mkdir -p "$patches"
+  if [ -x "$repository/krb5-patches/series.py" ]; then
+    "$repository/krb5-patches/series.py" write "$release" "$patches"
+  else
+    cp "$repository"/krb5-patches/series "$repository"/krb5-patches/*.patch "$patches"
+  fi
+}
+
 dsc() { ls "$out"/krb5-source/krb5_*.dsc; }
 
 krb5_fingerprint() {
   {
-    cat "$(dsc)" "$here/krb5/prepare.sh" "$series"
+    cat "$(dsc)" "$here/krb5/prepare.sh" "$patches/series"
     sed -n '/^build_package/,/^}/p' "$0"
     echo "$version $(date_of krb5-patches deploy/packages/krb5)"
-    (cd "$repository/krb5-patches" && cat $(sed -e 's/#.*//' "$series"))
+    (cd "$patches" && cat $(sed -e 's/#.*//' series))
   } | sha256sum | cut -c1-16
 }
 
@@ -132,6 +145,7 @@ build_krb5() {
   local folder made
   enter_chroot
   progress "Debian's source package of krb5" krb5-fetch fetch_krb5
+  write_patches
   made=$(krb5_fingerprint)
   if [ "$(cat "$out/krb5.built" 2> /dev/null)" = "$made" ]; then
     echo "$release: krb5 $(sed -n 's/^Version: //p' "$(dsc)") is built already"
@@ -142,7 +156,7 @@ build_krb5() {
   cp "$out"/krb5-source/* "$root$work/krb5"
   progress 'unpacking krb5' krb5-unpack \
     inside env -C "$work/krb5" dpkg-source --no-check --skip-patches -x "$(basename "$(dsc)")" source
-  "$here/krb5/prepare.sh" "$root$work/krb5/source" "$repository/krb5-patches" "$series" "$version" \
+  "$here/krb5/prepare.sh" "$root$work/krb5/source" "$patches" "$patches/series" "$version" \
     "$(date -R -u -d "@$(date_of krb5-patches deploy/packages/krb5)")"
   progress "krb5's build dependencies" krb5-dependencies \
     install_build_dependencies --arch-only "$work/krb5/source"
@@ -207,10 +221,21 @@ check_lintian() {
     /packages/mpc-kdc_*.changes'
 }
 
+# ---- MIT's tests ---------------------------------------------------------------------------------
+
+# Of the source package that was built, in our own way of building (krb5-patches/build.sh): unpatched for
+# comparison, patched, and with a provider. bookworm's, since they run on this machine.
+run_mit_tests() {
+  if [ "$release" != bookworm ]; then
+    echo "$release: MIT's tests run on a machine with that release: krb5-patches/krb5-check.sh"
+    return
+  fi
+  KRB5_SOURCE=$out/krb5-source "$repository/krb5-patches/krb5-check.sh" --fresh --variants 'patched provider' \
+    --only '^(tests/t_(general|renew|u2u|skew|referral|preauth|kdb)\.py|kdc/t_workers\.py|unit:lib/crypto)'
+}
+
 # ---- Main ----------------------------------------------------------------------------------------
 
-series=$repository/krb5-patches/series
-[ -r "$repository/krb5-patches/series.$release" ] && series=$repository/krb5-patches/series.$release
 export -f fetch_krb5 offer_krb5
 export here repository out
 
@@ -221,7 +246,10 @@ leave() {
   case $root in "${out%/*}"/*) chroot_end "$root" || true ;; esac
   exit $status
 }
-chroot_tools debootstrap git dpkg-dev apt-utils
+exec 9> "$root.lock"
+flock -n 9 || { echo "$release: waiting for another build.sh"; flock 9; }
+command -v apt-ftparchive > /dev/null || apt-get -q -y --no-install-recommends install apt-utils
+chroot_tools debootstrap git
 trap leave EXIT
 trap 'exit 130' INT TERM
 for part in $parts; do
@@ -230,7 +258,9 @@ for part in $parts; do
     krb5) build_krb5 ;;
     mpc-kdc) build_own ;;
     lintian) progress lintian lintian check_lintian ;;
+    mit) run_mit_tests ;;
     *) usage ;;
   esac
 done
 echo "$release: packages are in $out"
+exit

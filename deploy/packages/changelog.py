@@ -6,6 +6,7 @@
 
 VERSION begins with that section's; EPOCH, in seconds, becomes the entry's date and with it that of all files.
 """
+import datetime
 import email.utils
 import pathlib
 import re
@@ -36,7 +37,8 @@ def main():
     for point in points:
         print(textwrap.fill(point, 78, initial_indent='  * ', subsequent_indent='    ', break_long_words=False,
                             break_on_hyphens=False))
-    print(f'\n -- {MAINTAINER}  {email.utils.formatdate(int(epoch))}')
+    date = email.utils.format_datetime(datetime.datetime.fromtimestamp(int(epoch), datetime.timezone.utc))
+    print(f'\n -- {MAINTAINER}  {date}')
 
 
 if __name__ == '__main__':
