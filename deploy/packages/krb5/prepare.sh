@@ -31,7 +31,8 @@ add_patches() {
 
 # Debian's version, +mpckdc and ours: newer than what it replaces, older than Debian's next revision.
 add_changelog_entry() {
-  local theirs suite
+  local theirs suite klmdb=
+  grep -q klmdb debian/*.install || klmdb='; klmdb.so'
   theirs=$(dpkg-parsechangelog -S Version)
   suite=$(dpkg-parsechangelog -S Distribution)
   {
@@ -42,7 +43,7 @@ krb5 ($theirs+mpckdc$version) $suite; urgency=medium
     a KDC may serve principals whose keys are held elsewhere. Without such a
     module nothing changes.
   * libk5crypto3 knows the enctypes aes128-gcm and aes256-gcm.
-  * krb5-kdc: klmdb.so; jemalloc is krb5kdc's allocator.
+  * krb5-kdc: jemalloc is krb5kdc's allocator$klmdb.
   * Packages with these changes provide PACKAGE-remote-keys.
 
  -- mpc-kdc maintainers <maintainers@mpc-kdc.example>  $date
@@ -97,10 +98,15 @@ for package in libk5crypto3 libkrb5-3 libkdb5-10 libkadm5srv-mit12 libkadm5clnt-
                krb5-kdc krb5-admin-server; do
   provide $package
 done
-edit debian/control '/^Build-Depends:/s/(debhelper-compat[^,]*,)/\1 libjemalloc-dev,/'
+edit debian/control 's/^Build-Depends:/Build-Depends: libjemalloc-dev,/'
 edit debian/rules 's/^(\tdh_auto_build \$\(DH_BUILD_OPTS\)).*/\1 -- KDC_MALLOC_LIB=-l:libjemalloc.so.2/'
 if ! grep -q klmdb debian/*.install; then
-  edit debian/control '/^Build-Depends:/s/(debhelper-compat[^,]*,)/\1 liblmdb-dev,/'
+  edit debian/control 's/^Build-Depends:/Build-Depends: liblmdb-dev,/'
   edit debian/rules 's/--with-system-verto/--with-system-verto --with-lmdb/'
   echo 'usr/lib/*/krb5/plugins/kdb/klmdb.so' >> debian/krb5-kdc.install
+fi
+# Debian's build takes MIT's generated configure as it is.
+if grep -q '^+++ b/src/configure.ac' debian/patches/remote-keys/*.patch; then
+  edit debian/control 's/^Build-Depends:/Build-Depends: autoconf,/'
+  edit debian/rules 's/^(\tdh_auto_configure \$\(DH_BUILD_OPTS\))/\tcd src \&\& autoreconf -f\n\1/'
 fi
