@@ -108,7 +108,7 @@ step() {
 if [ $# = 0 ] && [ -n "${KRB5_UPTO:-}" ]; then set -- --upto "$KRB5_UPTO"; fi
 select_patches "$@"
 for tool in dpkg-source quilt gcc make bison; do
-  command -v $tool > /dev/null || fail "$tool is missing" "make packages installs it"
+  command -v $tool > /dev/null || fail "$tool is missing" "make dependencies installs it"
 done
 dsc=$("$here/fetch.sh")
 

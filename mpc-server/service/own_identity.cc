@@ -75,6 +75,11 @@ absl::Status CheckName(const enroll::CertificateFacts& facts, const Config& conf
 
 absl::StatusOr<OwnIdentity> CheckOwnIdentity(const Config& config, absl::Time now) {
   const Config::Identity& identity = config.identity;
+  if (identity.key.empty()) {
+    return absl::FailedPreconditionError(
+        "[identity] names a credential, and systemd passed none (no $CREDENTIALS_DIRECTORY): start "
+        "the server by its unit, which has LoadCredential= and checks the configuration first");
+  }
   ASSIGN_OR_RETURN(enroll::CertificateFacts facts, enroll::ReadCertificate(identity.certificate));
   absl::Status status =
       enroll::CheckCertificate(facts, identity.certificate, config.realm, "peer", now);
