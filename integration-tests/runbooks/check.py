@@ -73,6 +73,8 @@ def options(words):
 
 def complaint_about(words):
     """What is wrong with one program's words, or None."""
+    if words[0] == 'runuser':  # what it runs
+        words = words[words.index('--') + 1:]
     program = words[0].rsplit('/', 1)[-1]
     if program in PLAIN | COPIES | set(FUNCTIONS):
         return None

@@ -115,7 +115,7 @@ def test_certificates(world):
     before = proofs.serial(world, 'p1')
 
     def renewed():
-        assert daemon.wait_until(lambda: proofs.serial(world, 'p1') != before, 30, 1), 'it shows the new certificate'
+        assert daemon.wait_until(lambda: proofs.serial(world, "p1") != before, 60, 1), 'it shows the new certificate'
         assert world['p1'].processes['mpc-server'].child.pid == pid, 'and was not restarted'
 
     world.follow('certificates.md', before={"The KDC's and kadmind's": renewed})

@@ -29,7 +29,7 @@ PATIENCE = 30
 MAY_LOCK = ['--inh-caps=+ipc_lock', '--ambient-caps=+ipc_lock']  # for LimitMEMLOCK=, which containers may not raise
 # Programs of any Debian, which run as they are.
 PLAIN = {'awk', 'base64', 'cat', 'chmod', 'chown', 'cp', 'diff', 'echo', 'find', 'grep', 'head', 'hostname', 'install', 'ls', 'mkdir',
-         'mv', 'openssl', 'rm', 'sed', 'setpriv', 'sha256sum', 'shred', 'sort', 'tail', 'tar', 'tee', 'test', 'touch', 'wc'}
+         'mv', 'openssl', 'rm', 'runuser', 'sed', 'sha256sum', 'shred', 'sort', 'tail', 'tar', 'tee', 'test', 'touch', 'wc'}
 # Debian's units, as far as they matter here.
 _DEBIAN = {
     'krb5-kdc': 'ExecStart=/usr/sbin/krb5kdc -n\n',
