@@ -173,6 +173,7 @@ struct Facts {
   bool same = false;
   std::string realm;
   std::string stash;
+  std::string stash_there;
   std::string update_log;  // of iprop
 };
 
@@ -182,6 +183,7 @@ absl::StatusOr<Facts> Look(const std::string& realm, const std::string& profile)
   if (!profile.empty()) {
     ASSIGN_OR_RETURN(std::unique_ptr<SourceDb> source, SourceDb::Open(profile, realm));
     ASSIGN_OR_RETURN(facts.there, StoredBy(source->context(), source->realm()));
+    facts.stash_there = source->stash();
   }
   ASSIGN_OR_RETURN(std::unique_ptr<ImportSession> session, ImportSession::Open(realm, profile));
   KdbSession& target = session->target();
@@ -282,14 +284,18 @@ absl::StatusOr<json> ScrubRealm(const std::string& realm, const ImportedFrom& fr
                   "it (shred -u), then start kadmind, which makes a new one, and let each replica "
                   "resynchronize in full; the replicas' logs too");
   }
-  // The stash last: without it the rest is ciphertext.
-  const bool needed = facts.converts || SameFile(from.stash, facts.stash);
+  // The stash last: without it the rest is ciphertext. With --source it is that of its kdc.conf.
+  const std::string stash = from.stash.empty() ? facts.stash_there : from.stash;
+  const bool needed = facts.converts || SameFile(stash, facts.stash);
   if (needed) {
-    scrubber.Left((from.stash.empty() ? facts.stash : from.stash) +
+    scrubber.Left((stash.empty() ? facts.stash : stash) +
                   ": the realm's master key is still this one, and opens old dumps and backups; "
                   "change it (kdb5_util add_mkey, use_mkey, update_princ_encryption, purge_mkeys)");
-  } else if (!from.stash.empty()) {
-    RETURN_IF_ERROR(scrubber.Files({from.stash}));
+  } else if (from.stash.empty() && facts.there.Files().empty() && Exists(stash)) {
+    scrubber.Left(stash + ": it opens the keys that " + facts.there.module + " of " + from.source +
+                  " still has; overwrite it when those are gone");
+  } else if (!stash.empty()) {
+    RETURN_IF_ERROR(scrubber.Files({stash}));
   }
   RETURN_IF_ERROR(scrubber.Folder(from.scratch));
   return scrubber.Answer();
