@@ -130,7 +130,8 @@ def test_the_containerfile():
 
 
 @pytest.mark.parametrize('old, new, said', [
-    ('USER 7750:7750\n', 'USER root\n', 'DL3002'), ('--no-install-recommends install mpc-server', 'install mpc-server', 'DL3015'),
+    ('USER 7750:7750\n', 'USER root\n', 'DL3002'),
+    ('--no-install-recommends install mpc-server', 'install mpc-server', 'DL3015'),
     ('CMD ["krb5kdc", "-n"]', 'CMD krb5kdc -n', 'DL3025')])
 def test_the_linter_sees_what_is_wrong(tmp_path, old, new, said):
     path = config_files.replace(CONTAINERS / 'Containerfile', old, new, into=tmp_path / 'Containerfile')
@@ -272,7 +273,8 @@ def test_nobody_is_root_or_writes(realm, service, uid):
 @LONG
 def test_health(realm):
     def probe(what):
-        return realm.inside('p1', 'mpc-server', '--config=/etc/mpc-kdc/mpc-server.toml', f'--health={what}', check=False)
+        return realm.inside('p1', 'mpc-server', '--config=/etc/mpc-kdc/mpc-server.toml', f'--health={what}',
+                            check=False)
     assert probe('alive').returncode == 0 and probe('serves').returncode == 0
     realm.run('podman', 'stop', '-t', '5', 'mpckdctest_p2_1')
     try:

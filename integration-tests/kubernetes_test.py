@@ -120,7 +120,8 @@ def faults_of_set(each, resources):
     if pod['securityContext'].get('fsGroupChangePolicy') != 'OnRootMismatch':
         found.append(f'{name}: the kubelet would open the store to its group')
     services = [s['metadata']['name'] for s in of_kind(resources, 'Service')
-                if s['metadata'].get('namespace') == each['metadata']['namespace'] and s['spec'].get('clusterIP') == 'None']
+                if s['metadata'].get('namespace') == each['metadata']['namespace']
+                and s['spec'].get('clusterIP') == 'None']
     if each['spec']['serviceName'] not in services:
         found.append(f'{name}: its headless service is missing')
     volumes = {v['name'] for v in pod['volumes']} | {
