@@ -276,7 +276,8 @@ void ServerStream::StartCall(const std::shared_ptr<grpc::Channel>& channel, absl
 
 // ---- A renewed certificate ----
 
-// They are used when a look finds them as the look before did: a renewal may write one after the other.
+// They are used when a look finds them as the look before did: a renewal may write one after the
+// other.
 absl::Time ServerStream::LookForRenewed(absl::Time now) {
   if (now < look_at_) return look_at_;
   look_at_ = now + kRenewalLook;

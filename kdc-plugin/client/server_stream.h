@@ -7,11 +7,11 @@
 //     ^           |          |
 //     +-----------+----------+           the owner fails what this server has not answered
 //
-// When the certificate, its key or the authority was renewed on disk, a second connection is made with
-// the new ones while the first serves. Only when that stands, and has shown that the server accepts
-// them, are entries held back until the first has answered what it was sent; then it is left, and
-// they go over the second. So nothing is lost by a renewal, and by one that is wrong not before the
-// old certificate ends.
+// When the certificate, its key or the authority was renewed on disk, a second connection is made
+// with the new ones while the first serves. Only when that stands, and has shown that the server
+// accepts them, are entries held back until the first has answered what it was sent; then it is
+// left, and they go over the second. So nothing is lost by a renewal, and by one that is wrong not
+// before the old certificate ends.
 //
 // A connection that is given up is left behind at once. gRPC may need long to end it: if the
 // network swallowed its last write, until TCP tries again or gives up.
@@ -60,8 +60,8 @@ inline constexpr absl::Duration kBackoffMin = absl::Milliseconds(100);
 inline constexpr absl::Duration kBackoffMax = absl::Seconds(2);
 inline constexpr absl::Duration kDemandInterval = absl::Milliseconds(100);  // between such attempts
 
-// Of a renewed certificate: how often the files are looked at; how often, while it is put to use, what
-// became of that; how long entries may be held back for it; when it is tried again.
+// Of a renewed certificate: how often the files are looked at; how often, while it is put to use,
+// what became of that; how long entries may be held back for it; when it is tried again.
 inline constexpr absl::Duration kRenewalLook = absl::Seconds(2);
 inline constexpr absl::Duration kRenewalStep = absl::Milliseconds(10);
 inline constexpr absl::Duration kRenewalHold = absl::Seconds(1);

@@ -175,7 +175,7 @@ class RenewalTest : public ClientTest {
 };
 
 TEST_F(RenewalTest, IsUsedWithoutLosingALogin) {
-  for (auto& party : realm_.parties) party->behaviour.delay_ms = 20;  // some are always on their way
+  for (auto& party : realm_.parties) party->behaviour.delay_ms = 20;  // some are always under way
   Logins logins([this] { return Login(); });
   realm_.authority.Issue("kdc", "kdc1", "--renew");
   EXPECT_TRUE(WaitForStreams(2)) << Logged();

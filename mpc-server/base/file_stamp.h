@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whether files are still those that were read: which file a name leads to, its size and when it was
-// written. Symbolic links are followed, so that a link that is turned to another folder shows.
+// Whether files are still those that were read: which file a name leads to, its size and when it
+// was written. Symbolic links are followed, so that a link that is turned to another folder shows.
 #ifndef MPC_SERVER_BASE_FILE_STAMP_H_
 #define MPC_SERVER_BASE_FILE_STAMP_H_
 

@@ -43,7 +43,8 @@ TEST_F(FileStampTest, TheSameWhileNothingHappens) {
 TEST_F(FileStampTest, OtherContentsOfTheSameSizeLater) {
   const FileStamps before = Look();
   Write("one/key", "again");
-  fs::last_write_time(folder_ / "one/key", fs::file_time_type::clock::now() + std::chrono::seconds(1));
+  fs::last_write_time(folder_ / "one/key",
+                      fs::file_time_type::clock::now() + std::chrono::seconds(1));
   EXPECT_NE(Look(), before);
 }
 

@@ -50,7 +50,7 @@ constexpr char kUsage[] =
     "  mpc-server --config=FILE --check_config  check the configuration\n"
     "  mpc-server --config=FILE --backup=FOLDER copy the share store, also while it is in use\n"
     "  mpc-server --config=FILE --migrate       make or renew the schema in PostgreSQL\n"
-    "  mpc-server --config=FILE --health=alive  whether the running server answers; serves: logins\n"
+    "  mpc-server --config=FILE --health=alive  does the running server answer; serves: logins\n"
     "  mpc-server --version\n\n"
     "Signals: TERM and INT stop it after the jobs under way; HUP opens the logs anew and\n"
     "reads the deny list, the certificate and the quotas again. (A renewed certificate is\n"

@@ -81,7 +81,8 @@ absl::Status ProbeHealth(const Config& config, Health want) {
         absl::StrCat("no answer from ", address, ": ", OnOneLine(called.error_message())));
   }
   const auto names = context.auth_context()->FindPropertyValues("peer_uri");
-  if (names.size() != 1 || WantedName(config) != absl::string_view(names[0].data(), names[0].size())) {
+  if (names.size() != 1 ||
+      WantedName(config) != absl::string_view(names[0].data(), names[0].size())) {
     return absl::PermissionDeniedError(absl::StrCat("another server answers at ", address));
   }
   if (reply.status() == grpc::health::v1::HealthCheckResponse::SERVING) return absl::OkStatus();

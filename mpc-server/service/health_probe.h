@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// mpc-server --health: asks the server of this configuration how it is, with its own certificate. For
-// the probes of containers, which cannot do TLS with a certificate themselves.
+// mpc-server --health: asks the server of this configuration how it is, with its own certificate.
+// For the probes of containers, which cannot do TLS with a certificate themselves.
 #ifndef MPC_SERVER_SERVICE_HEALTH_PROBE_H_
 #define MPC_SERVER_SERVICE_HEALTH_PROBE_H_
 

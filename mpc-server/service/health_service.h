@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The health service of proto/health.proto. It says one bit, and to nobody who has no certificate of
-// the realm: whether this server serves is also when an attack on it succeeded.
+// The health service of proto/health.proto. It says one bit, and to nobody who has no certificate
+// of the realm: whether this server serves is also when an attack on it succeeded.
 #ifndef MPC_SERVER_SERVICE_HEALTH_SERVICE_H_
 #define MPC_SERVER_SERVICE_HEALTH_SERVICE_H_
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// This server's certificate while it runs. The files are looked at every second; when they change, and
-// are good, what they hold is used for new connections: by gRPC, by the lines to the other servers
-// (the caller's to reload) and for share packages. Connections that are open stay.
+// This server's certificate while it runs. The files are looked at every second; when they change,
+// and are good, what they hold is used for new connections: by gRPC, by the lines to the other
+// servers (the caller's to reload) and for share packages. Connections that are open stay.
 //
-//   [identity] files --> changed, and the same at the next look --> CheckOwnIdentity --> good: used
-//                                                                        |
-//                                                                        +--> bad: what there was stays
+//   [identity] files --> changed, and the same at the next look --> CheckOwnIdentity
+//                                                                     |          |
+//                                                                  good: used  bad: what was stays
 //
 // They are waited for because a renewal may write key and certificate one after the other. gRPC
 // watches files, and would take whatever it finds in them, a key that is not the certificate's too,
@@ -95,7 +95,8 @@ class IdentityKeeper {
   mutable absl::Mutex mutex_;
   FileStamps used_ ABSL_GUARDED_BY(mutex_);  // of the files read last, good or bad
   FileStamps seen_ ABSL_GUARDED_BY(mutex_);  // at the last look
-  absl::Time again_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();  // what was bad may be good then
+  // When what was bad may have become good.
+  absl::Time again_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();
   std::string certificate_pem_ ABSL_GUARDED_BY(mutex_), ca_pem_ ABSL_GUARDED_BY(mutex_);
   CertificateState state_ ABSL_GUARDED_BY(mutex_);
 };

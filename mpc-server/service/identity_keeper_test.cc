@@ -146,8 +146,8 @@ TEST_F(IdentityKeeperTest, AKeyThatOthersMayReadIsNotTaken) {
   EXPECT_THAT(std::string(Look().status.message()), HasSubstr("chmod 0600"));
 }
 
-// An authority takes over from another: first both are trusted, then certificates change, then the old
-// one goes.
+// An authority takes over from another: first both are trusted, then certificates change, then the
+// old one goes.
 TEST_F(IdentityKeeperTest, AuthoritiesOverlap) {
   Open();
   const TestAuthority next;
@@ -169,12 +169,13 @@ TEST_F(IdentityKeeperTest, AnAuthorityThatWouldNotVouchForUsIsNotTaken) {
   WriteFileForTest(folder_.File("ca.pem"), TestAuthority().ca_pem());
   EXPECT_THAT(std::string(Look().status.message()), HasSubstr("not trusted"));
   EXPECT_TRUE(Trusts(authority_).ok());
-  WriteFileForTest(folder_.File("ca.pem"), authority_.ca_pem() + TestAuthority().ca_pem().substr(0, 200));
+  WriteFileForTest(folder_.File("ca.pem"),
+                   authority_.ca_pem() + TestAuthority().ca_pem().substr(0, 200));
   EXPECT_THAT(std::string(Look().status.message()), HasSubstr("certificate 2 in it is damaged"));
 }
 
-// cert-manager's secret as Kubernetes mounts it: tls.crt -> ..data/tls.crt, ..data -> ..1, which turns to
-// ..2 in one step.
+// cert-manager's secret as Kubernetes mounts it: tls.crt -> ..data/tls.crt, ..data -> ..1, which
+// turns to ..2 in one step.
 TEST_F(IdentityKeeperTest, AMountedSecret) {
   const fs::path secret = folder_.File("secret");
   const auto publish = [&](const char* version, const TestCert& cert) {

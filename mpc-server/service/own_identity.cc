@@ -56,7 +56,8 @@ absl::StatusOr<OwnIdentity> CheckOwnIdentity(const Config& config, absl::Time no
     return absl::InvalidArgumentError(
         absl::StrCat(identity.certificate, ": ", facts.status().message()));
   }
-  RETURN_IF_ERROR(enroll::CheckCertificate(*facts, identity.certificate, config.realm, "peer", now));
+  RETURN_IF_ERROR(
+      enroll::CheckCertificate(*facts, identity.certificate, config.realm, "peer", now));
   RETURN_IF_ERROR(CheckName(*facts, config));
   RETURN_IF_ERROR(CheckKeyAccess(identity.key));
   ASSIGN_OR_RETURN(own.key, enroll::ReadWholeFile(identity.key, kMaxKeyBytes));
@@ -66,8 +67,8 @@ absl::StatusOr<OwnIdentity> CheckOwnIdentity(const Config& config, absl::Time no
   const absl::StatusOr<absl::Time> until = own.authority.VouchesUntil(facts->der, now);
   if (!until.ok()) {
     return absl::PermissionDeniedError(
-        absl::StrCat(identity.certificate, ": ", until.status().message(), " (authority: ", identity.ca,
-                     "; the certificates between it and this one belong there, too)"));
+        absl::StrCat(identity.certificate, ": ", until.status().message(), " (authority: ",
+                     identity.ca, "; the certificates between it and this one belong there, too)"));
   }
   own.fingerprint = FingerprintText(FingerprintOf(facts->der));
   own.expires = facts->not_after;

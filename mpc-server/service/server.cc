@@ -344,8 +344,8 @@ absl::Status Server::Impl::StartGrpc() {
                                                        static_cast<uint32_t>(config_.triple),
                                                        config_.policy.clock_skew,
                                                        config_.compared});
-  health_service_ = std::make_unique<HealthService>(
-      HealthServiceTools{&doorkeeper_, refusals_.get(), &known_, [this] { return ServesLogins(); }});
+  health_service_ = std::make_unique<HealthService>(HealthServiceTools{
+      &doorkeeper_, refusals_.get(), &known_, [this] { return ServesLogins(); }});
   grpc::ServerBuilder builder;
   auto acceptor = builder.experimental().AddExternalConnectionAcceptor(
       grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,

@@ -333,7 +333,8 @@ TEST_F(ThreeServersTest, HealthIsToldToCertificatesOfTheRealm) {
   }
   // Of the same authority, and nobody of this realm.
   for (const char* uri : {"spiffe://OTHER.ORG/mpc/kdc/x", "spiffe://EXAMPLE.COM/web/server"}) {
-    EXPECT_EQ(AskHealth(port, authority_, authority_.Issue({.uris = {uri}}), "", &reply).error_code(),
+    const TestCert cert = authority_.Issue({.uris = {uri}});
+    EXPECT_EQ(AskHealth(port, authority_, cert, "", &reply).error_code(),
               grpc::StatusCode::PERMISSION_DENIED);
   }
   EXPECT_THAT(ReadFileForTest(folder_.File("p0.audit")), HasSubstr("\"call\":\"Health.Check\""));
