@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What doctor finds at the servers: versions, clocks, certificates, databases, triples.
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "mpc-server/admin/doctor.h"
 #include "mpc-server/admin/names.h"
 #include "mpc-server/base/limits.h"
+#include "mpc-server/base/one_line.h"
 #include "mpc-server/base/version.h"
 #include "mpc-server/package/certificate.h"
 
@@ -47,6 +49,35 @@ void CheckOwnCertificate(const AdminConfig& config, Findings* findings) {
 }
 
 namespace {
+
+// What a server says of its own files. One that is too old to know says nothing.
+void CheckItsAuthority(const std::string& name, const v1::StatusReply& status,
+                       Findings* findings) {
+  if (!status.certificate_trouble().empty()) {
+    findings->Bad(absl::StrCat(name, " does not use the certificate that is in its files: ",
+                               status.certificate_trouble()),
+                  "put that right: the one that it uses ends as said here");
+  }
+  const absl::Time until = absl::FromUnixMicros(status.authority_expires_us());
+  if (status.authority_expires_us() == 0 || until > absl::Now() + kExpirySoon) return;
+  CheckExpiry(absl::StrCat("the authority of ", name, ", whose"), until, findings);
+}
+
+// KDCs and administrators, as the servers saw them: the newest certificate of each name.
+void CheckCallers(const std::vector<Survey>& triples, Findings* findings) {
+  std::map<std::string, absl::Time> newest;
+  for (const Survey& survey : triples) {
+    for (const SurveyedServer& server : survey) {
+      for (const v1::CallerCertificate& caller : server.status.callers()) {
+        absl::Time& until = newest.try_emplace(caller.name(), absl::InfinitePast()).first->second;
+        until = std::max(until, absl::FromUnixMicros(caller.expires_us()));
+      }
+    }
+  }
+  for (const auto& [name, until] : newest) {
+    CheckExpiry(absl::StrCat(OnOneLine(name), "'s"), until, findings);
+  }
+}
 
 std::string Seconds(absl::Duration d) {
   return absl::StrFormat("%+.3f s", absl::ToDoubleSeconds(d));
@@ -186,6 +217,7 @@ void CheckServer(const SurveyedServer& server, const Survey& survey, const std::
                   "put that right on the server");
   }
   CheckExpiry(name + "'s", absl::FromUnixMicros(status.certificate_expires_us()), findings);
+  CheckItsAuthority(name, status, findings);
   CheckClock(absl::StrCat(name, " differs from us"), server.clock_difference, findings);
   if (status.peers_connected()) {
     CheckClock(absl::StrCat("party ", (status.party() + 1) % 3, " differs from party ",
@@ -309,6 +341,7 @@ bool CheckServers(Session& session, Findings* findings) {
     return false;
   }
   const bool same_version = CheckVersions(*triples, findings);
+  CheckCallers(*triples, findings);
   bool usable = false;
   for (const Survey& survey : *triples) usable |= CheckTriple(survey, same_version, findings);
   CheckParties(*triples, findings);
