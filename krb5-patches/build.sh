@@ -10,7 +10,9 @@
 #   build.sh --stock    none: what Debian ships, built our way
 #
 # The directory's name has the hash of all that goes into it; if it is there, it is used as it is.
-# After a build of all patches build/krb5/install and build/krb5/source point to it.
+# After a build of all patches build/krb5/install and build/krb5/source point to it, if it is for the
+# release that this machine has.
+#   KRB5_RELEASE=NAME bookworm or trixie, by default that of this machine (see fetch.sh)
 #   BUILD_DIR=DIR     where to work (default: build/ beside this folder)
 #   KRB5_SOURCE=DIR   a local copy of the source package (see fetch.sh)
 #   JOBS=N            parallel compilers
@@ -42,22 +44,21 @@ usage() {
   exit 2
 }
 
-# The patches' file names, one a line.
-series() { sed -e 's/#.*//' -e '/^[ \t]*$/d' "$here/series"; }
-
+# Sets label, and patches to the names of those that the release gets, which it writes to $1.
 select_patches() {
+  local directory=$1
+  shift
+  "$here/series.py" write "$release" "$directory" || fail 'series.py failed'
+  mapfile -t patches < "$directory/series"
   case ${1:---all} in
-    --all)   label=patched; mapfile -t patches < <(series) ;;
+    --all)   label=patched ;;
     --stock) label=stock; patches=() ;;
     --upto)
       [[ ${2:-} =~ ^[0-9]+$ ]] || usage
-      label=upto-$2; mapfile -t patches < <(series | head -n "$2") ;;
+      label=upto-$2; patches=("${patches[@]:0:$2}") ;;
     *) usage ;;
   esac
-  local patch
-  for patch in "${patches[@]}"; do
-    [ -r "$here/$patch" ] || fail "series names $patch, which is not there"
-  done
+  [ "$release" = "$own_release" ] || label=$release-$label
 }
 
 # A hash of the source package, the patches and the way of building.
@@ -66,7 +67,7 @@ fingerprint() {
     cat "$1"
     echo "$CONFIGURE $COMPILER_FLAGS $KDC_MALLOC_LIB $RECIPE"
     local patch
-    for patch in "${patches[@]}"; do sha256sum < "$here/$patch"; done
+    for patch in "${patches[@]}"; do sha256sum < "$effective/$patch"; done
   } | sha256sum | cut -c1-16
 }
 
@@ -79,7 +80,7 @@ unpack() { dpkg-source --no-check -x "$1" "$dir/source"; }
 apply() {
   [ -s "$dir/series" ] || return 0
   cd "$dir/source"
-  QUILT_PATCHES=$here QUILT_SERIES=$dir/series QUILT_PC=.pc-remote-keys \
+  QUILT_PATCHES=$dir/patches QUILT_SERIES=$dir/series QUILT_PC=.pc-remote-keys \
     quilt --quiltrc=- push -a --fuzz=0
 }
 
@@ -106,10 +107,14 @@ step() {
 # ---- Main ----------------------------------------------------------------------------------------
 
 if [ $# = 0 ] && [ -n "${KRB5_UPTO:-}" ]; then set -- --upto "$KRB5_UPTO"; fi
-select_patches "$@"
-for tool in dpkg-source quilt gcc make bison; do
+for tool in dpkg-source quilt gcc make bison python3; do
   command -v $tool > /dev/null || fail "$tool is missing" "make packages installs it"
 done
+release=$("$here/fetch.sh" --release)
+own_release=$(env -u KRB5_RELEASE "$here/fetch.sh" --release)
+effective=$(mktemp -d)
+trap 'rm -rf "$effective"' EXIT
+select_patches "$effective" "$@"
 dsc=$("$here/fetch.sh")
 
 mkdir -p "$build/krb5"
@@ -123,8 +128,9 @@ if [ ! -e "$dir/complete" ]; then
   mkdir -p "$dir/log"
   # With the same sources below another directory ccache finds the same objects.
   export CCACHE_BASEDIR=$dir CCACHE_NOHASHDIR=1
-  export here dir jobs CONFIGURE COMPILER_FLAGS KDC_MALLOC_LIB
+  export dir jobs CONFIGURE COMPILER_FLAGS KDC_MALLOC_LIB
   export -f unpack apply configure compile install
+  cp -r "$effective" "$dir/patches"
   printf '%s\n' "${patches[@]}" | sed '/^$/d' > "$dir/series"
   step 'unpacking' unpack "$dsc"
   step "applying ${#patches[@]} patches" apply

@@ -17,7 +17,7 @@
 #
 # Results are kept beside each build, whose directory's name depends on all that went into it, so an
 # interrupted check continues where it stopped. Failed tests are run again, except the unpatched.
-#   BUILD_DIR=DIR, KRB5_SOURCE=DIR   as for build.sh
+#   BUILD_DIR=DIR, KRB5_SOURCE=DIR, KRB5_RELEASE=NAME   as for build.sh
 #   TEST_TIMEOUT=SECONDS             for one test (default 900)
 set -euo pipefail
 
