@@ -30,7 +30,7 @@ readonly COMPILER_FLAGS='-O2 -g'
 # krb5kdc's allocator (patch 10). Not glibc's: see README.md.
 readonly KDC_MALLOC_LIB='-l:libjemalloc.so.2'
 # Raise it when this script builds differently in another way.
-readonly RECIPE=2
+readonly RECIPE=3
 
 say() { echo "$*" >&2; }
 fail() {
@@ -88,6 +88,10 @@ configure() {
   local compiler=gcc
   if command -v ccache > /dev/null; then compiler='ccache gcc'; fi
   cd "$dir/source/src"
+  # The source package has a configure script; a patch changes what it is made from.
+  if [ -s "$dir/series" ] && (cd "$dir/patches" && xargs grep -q '^+++ b/src/configure.ac' < "$dir/series"); then
+    autoreconf -f
+  fi
   # shellcheck disable=SC2086 # options are words
   ./configure --prefix="$dir/install" --localstatedir="$dir/install/var" \
     $CONFIGURE CC="$compiler" CFLAGS="$COMPILER_FLAGS"
@@ -107,7 +111,7 @@ step() {
 # ---- Main ----------------------------------------------------------------------------------------
 
 if [ $# = 0 ] && [ -n "${KRB5_UPTO:-}" ]; then set -- --upto "$KRB5_UPTO"; fi
-for tool in dpkg-source quilt gcc make bison python3; do
+for tool in dpkg-source quilt autoreconf gcc make bison python3; do
   command -v $tool > /dev/null || fail "$tool is missing" "make packages installs it"
 done
 release=$("$here/fetch.sh" --release)

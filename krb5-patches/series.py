@@ -146,15 +146,19 @@ def commit(directory, message):
 
 
 def make_tree(release, directory):
-    if os.path.exists(directory):
-        fail(f"{directory} is there already")
-    unpack(release, directory)
-    git(directory, "init", "-q")
-    commit(directory, f"krb5 of {release}")
-    git(directory, "tag", "unpatched")
+    """If directory is such a repository already, goes on behind its last commit."""
+    if not os.path.exists(directory):
+        unpack(release, directory)
+        git(directory, "init", "-q")
+        commit(directory, f"krb5 of {release}")
+        git(directory, "tag", "unpatched")
+    log = git(directory, "log", "--format=%B", "unpatched..HEAD").decode()
+    done = set(re.findall(r"^Patch-name: (\S+)", log, re.M))
     with tempfile.TemporaryDirectory() as patches:
         write_effective(release, patches)
         for name in names_in(patches):
+            if name in done:
+                continue
             content = read(os.path.join(patches, name))
             apply(directory, content, name)
             title, body = title_and_body(split(content, name)[0])
