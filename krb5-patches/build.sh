@@ -27,7 +27,7 @@ jobs=${JOBS:-$(nproc)}
 readonly CONFIGURE='--with-lmdb --without-system-verto --without-system-et --without-system-ss
   --with-ldap --without-libedit --without-readline --disable-nls'
 readonly COMPILER_FLAGS='-O2 -g'
-# krb5kdc's allocator (patch 10). Not glibc's: see README.md.
+# krb5kdc's allocator (patch 13). Not glibc's: see README.md.
 readonly KDC_MALLOC_LIB='-l:libjemalloc.so.2'
 # Raise it when this script builds differently in another way.
 readonly RECIPE=3
