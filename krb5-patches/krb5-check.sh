@@ -105,6 +105,10 @@ servers_fingerprint() {
 make_servers_tree() {
   local from=$1 to=$2
   [ -e "$programs/kdc-plugin/kdb-module/mpc.so" ] || { say 'krb5-check: `make programs` first'; return 1; }
+  [ "$("$here/fetch.sh" --release)" = "$(env -u KRB5_RELEASE "$here/fetch.sh" --release)" ] || {
+    say "krb5-check: mpc.so is built for this machine's krb5; no servers with that of another release"
+    return 1
+  }
   [ ! -e "$to/complete" ] || return 0
   say "krb5-check: making a tree for real servers in $to"
   rm -rf "$to"
