@@ -125,7 +125,10 @@ def git(directory, *arguments, **options):
 def unpack(release, directory):
     """RELEASE's source package with Debian's own patches."""
     environment = {**os.environ, "KRB5_RELEASE": release}
-    dsc = run(os.path.join(HERE, "fetch.sh"), env=environment).decode().strip()
+    fetch = subprocess.run([os.path.join(HERE, "fetch.sh")], env=environment, stdout=subprocess.PIPE)
+    if fetch.returncode != 0:
+        fail(f"no source of {release}")
+    dsc = fetch.stdout.decode().strip()
     run("dpkg-source", "--no-check", "-x", dsc, directory, stderr=subprocess.STDOUT)
     shutil.rmtree(os.path.join(directory, ".pc"), ignore_errors=True)
 
