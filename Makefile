@@ -119,14 +119,14 @@ bench-network: bench-program
 
 # What make test draws fewer cases of (testing/long_tests.h), and realms (realm/long_tests.py).
 LONG_UNIT  := plugin_kdb_module plugin_kdb_closed plugin_kdb_rename hand_over proof_control lies bench_program garbled_any_bytes share_store
-LONG_REALM := bad_night bulk_enroll grace import ldap outage postgres_pair refresh replace_party rotate_krbtgt
+# Whose tests say that some of them are long.
+LONG_REALM = $(shell grep -l long_tests integration-tests/*/*_test.py)
 space := $(subst ,, )
 test-long: build
 	@MPCKDC_LONG=1 ctest --test-dir $(CMAKE) --output-on-failure -j $(JOBS) \
 	  -R '^($(subst $(space),|,$(LONG_UNIT)))_test'
 	@MPCKDC_LONG=1 $(PYTHON) -m pytest -q -n 3 --dist loadfile --basetemp $(BUILD)/realm-tests \
-	  $(patsubst %,integration-tests/realm/%_test.py,$(LONG_REALM)) \
-	  integration-tests/storm/triples_storm_test.py integration-tests/storm/soak_test.py
+	  $(LONG_REALM)
 
 bench-refresh: build
 	@$(PYTHON) integration-tests/storm/bench_refresh.py $(REFRESH)
