@@ -27,7 +27,9 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 SHARED = "bookworm"  # the release whose patches are the shared ones
 RELEASES = (SHARED, "trixie")
-SECTION = re.compile(rb"^diff --git a/(\S+) b/\S+\n", re.M)
+# git's header, or quilt's two lines alone.
+SECTION = re.compile(rb"^(?:diff --git a/\S+ b/\S+\n(?:(?!--- |diff ).*\n)*)?"
+                     rb"--- (?:a/(?P<old>\S+)|/dev/null)\n\+\+\+ (?:b/(?P<new>\S+)|/dev/null)\n", re.M)
 
 
 def fail(*lines):
@@ -55,10 +57,11 @@ def split(patch, name):
     """The text above the first section, and {file: section} in the patch's order."""
     starts = [match.start() for match in SECTION.finditer(patch)]
     if not starts:
-        fail(f"{name} has no section that begins with `diff --git`")
+        fail(f"{name} changes no file")
     sections = {}
     for start, end in zip(starts, starts[1:] + [len(patch)]):
-        file = SECTION.match(patch, start).group(1).decode()
+        match = SECTION.match(patch, start)
+        file = (match.group("new") or match.group("old")).decode()
         if file in sections:
             fail(f"{name} has two sections for {file}")
         sections[file] = patch[start:end]

@@ -79,6 +79,14 @@ def test_patches_have_git_headers_and_a_diffstat(saved):
     assert "\ndiff --git a/a.c b/a.c\n--- a/a.c\n+++ b/a.c\n@@" in patch and "\nindex " not in patch
 
 
+def test_quilt_s_headers_are_read_as_well(series):
+    patch = (b"Subject: [PATCH 7] Change\n\nWhy.\n---\n a.c | 2 +-\n\n--- a/a.c\n+++ b/a.c\n@@ -1 +1 @@\n-- a\n+b\n"
+             b"--- /dev/null\n+++ b/b.c\n@@ -0,0 +1 @@\n+c\n--- a/c.c\n+++ /dev/null\n@@ -1 +0,0 @@\n-d\n")
+    head, sections = series.split(patch, "0007-Change.patch")
+    assert list(sections) == ["a.c", "b.c", "c.c"] and head + b"".join(sections.values()) == patch
+    assert series.title_and_body(head) == ("Change", "Why.")
+
+
 def test_both_releases_are_put_together_again(series, saved, tmp_path):
     for release, files in (("bookworm", "ab"), ("trixie", "abc")):
         series.check(release)
