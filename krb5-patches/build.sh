@@ -44,12 +44,10 @@ usage() {
   exit 2
 }
 
-# Sets label, and patches to the names of those that the release gets, which it writes to $1.
+# Writes the patches that the release gets to $effective; sets label, and patches to their names.
 select_patches() {
-  local directory=$1
-  shift
-  "$here/series.py" write "$release" "$directory" || fail 'series.py failed'
-  mapfile -t patches < "$directory/series"
+  "$here/series.py" write "$release" "$effective" || fail 'series.py failed'
+  mapfile -t patches < "$effective/series"
   case ${1:---all} in
     --all)   label=patched ;;
     --stock) label=stock; patches=() ;;
@@ -111,16 +109,17 @@ step() {
 # ---- Main ----------------------------------------------------------------------------------------
 
 if [ $# = 0 ] && [ -n "${KRB5_UPTO:-}" ]; then set -- --upto "$KRB5_UPTO"; fi
-for tool in dpkg-source quilt autoreconf gcc make bison python3; do
-  command -v $tool > /dev/null || fail "$tool is missing" "make packages installs it"
-done
 release=$("$here/fetch.sh" --release)
 own_release=$(env -u KRB5_RELEASE "$here/fetch.sh" --release)
 effective=$(mktemp -d)
 trap 'rm -rf "$effective"' EXIT
-select_patches "$effective" "$@"
+select_patches "$@"
+for tool in dpkg-source quilt gcc make bison; do
+  command -v $tool > /dev/null || fail "$tool is missing" "make packages installs it"
+done
 dsc=$("$here/fetch.sh")
 
+command -v autoreconf > /dev/null || fail 'autoreconf is missing' 'the package autoconf has it'
 mkdir -p "$build/krb5"
 build=$(cd "$build" && pwd)
 dir=$build/krb5/$label-$(fingerprint "$dsc")
