@@ -133,8 +133,10 @@ static krb5_error_code put_protected(module_state *state, krb5_db_entry *entry, 
     if (ret)
         return ret;
     /* The servers will ask for it: their gate is "timestamp" unless an administrator says
-     * otherwise. */
-    if ((entry->mask & KADM5_PRINCIPAL) && key_class_of(entry->princ) == MPC_CLASS_USER) {
+     * otherwise. So the flag only saves them a question, which is not worth all other flags that a
+     * ticket policy gives. */
+    if ((entry->mask & KADM5_PRINCIPAL) && key_class_of(entry->princ) == MPC_CLASS_USER &&
+        !directory_gives_flags(state, entry)) {
         entry->attributes |= KRB5_KDB_REQUIRES_PRE_AUTH;
         entry->mask |= KADM5_ATTRIBUTES;
     }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kdc-plugin/kdb-tool/scrub.h"
 
-#include <profile.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -18,6 +17,7 @@
 #include "kdc-plugin/kdb-tool/import_session.h"
 #include "kdc-plugin/kdb-tool/lines.h"
 #include "kdc-plugin/kdb-tool/scratch_db.h"
+#include "kdc-plugin/kdb-tool/stored_in.h"
 #include "mpc-server/base/status_macros.h"
 
 namespace mpckdc::kdbtool {
@@ -27,52 +27,6 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 
 constexpr char kOldSuffix[] = ".scrub-old";
-
-// Which module stores a realm's entries, and where.
-struct Stored {
-  std::string module;  // "db2", "klmdb", ...
-  std::string name;    // database_name
-
-  // The files that hold keys, as they are called.
-  std::vector<std::string> Files() const {
-    if (module == "db2") return {name, name + ".kadm5"};
-    if (module == "klmdb") return {name + ".mdb"};
-    return {};
-  }
-};
-
-std::string ProfileString(profile_t profile, const char* section, const std::string& middle,
-                          const char* relation) {
-  char* value = nullptr;
-  if (profile_get_string(profile, section, middle.c_str(), relation, nullptr, &value) != 0 ||
-      value == nullptr) {
-    return "";
-  }
-  std::string text = value;
-  profile_release_string(value);
-  return text;
-}
-
-absl::StatusOr<Stored> StoredBy(krb5_context context, const std::string& realm) {
-  profile_t profile = nullptr;
-  if (krb5_get_profile(context, &profile) != 0) {
-    return absl::FailedPreconditionError("kdc.conf cannot be read");
-  }
-  std::string section = ProfileString(profile, "realms", realm, "database_module");
-  if (section.empty()) section = realm;
-  Stored stored;
-  stored.module = ProfileString(profile, "dbmodules", section, "db_library");
-  if (stored.module == "mpc") {
-    stored.module = ProfileString(profile, "dbmodules", section, "mpc_wrapped");
-  }
-  if (stored.module.empty()) stored.module = "db2";
-  stored.name = ProfileString(profile, "dbmodules", section, "database_name");
-  if (stored.name.empty()) {
-    stored.name = ProfileString(profile, "realms", realm, "database_name");
-  }
-  profile_release(profile);
-  return stored;
-}
 
 // An entry that still has a record may yet be rolled back.
 absl::Status CheckCommitted(KdbSession& target) {

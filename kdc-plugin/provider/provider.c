@@ -76,6 +76,11 @@ static const krb5_remote_key_vtable vtable = {
 krb5_error_code provider_register(krb5_context context, const mpc_options *options,
                                   client_contexts contexts)
 {
+    if (krb5_c_remote_key_host()->version != KRB5_REMOTE_KEY_HOST_VERSION) {
+        krb5_set_error_message(context, KRB5_PLUGIN_VER_NOTSUPP,
+                               "this module was built for another version of the patched krb5");
+        return KRB5_PLUGIN_VER_NOTSUPP;
+    }
     if (process_client_configure(context, options, contexts) != 0) {
         krb5_set_error_message(context, EINVAL,
                                "realm %s is served by other MPC servers in this process already, "
