@@ -222,8 +222,7 @@ class KdcIntruder:
         self.world, self.service = world, service
         administrator_has_a_ticket(world)
         world.follow('backup-restore.md', only={'Back up the KDC'})
-        self.backups = {name: world.file('kdc', f'/var/backups/{name}').read_bytes()
-                        for name in ('krb5kdc.dump', 'krb5kdc.stash')}
+        self.backups = take_backups(world)
         self.tickets = Tickets(world, 'before')
         world.run('client', f'KRB5CCNAME={self.tickets.cache} kvno {service}', False)
         world.run('kdc', f'kadmin.local ktadd -norandkey -k stolen.keytab {service}')
@@ -258,8 +257,7 @@ class KdcIntruder:
         world = self.world
         world.replace_machine('kdc')
         world.follow('install.md', only={'The KDC'}, until='kdb5_util create')
-        for name, data in self.backups.items():
-            world.file('kdc', f'/var/backups/{name}').write_bytes(data)
+        put_backups(world, self.backups)
 
     def has_old_tickets(self):
         self.tickets.must_work()
@@ -286,6 +284,16 @@ class KdcIntruder:
             said = world.run('client', f'KRB5CCNAME={self.tickets.cache} kvno -k {keytab} {self.service}', False, check=False)
             assert (said.status == 0) == good, f'{keytab}: {said.text}'
         world['thief'].off()
+
+
+def take_backups(world):
+    """What the page about backups has made at the KDC, to another place."""
+    return {name: world.file('kdc', f'/var/backups/{name}').read_bytes() for name in ('krb5kdc.dump', 'krb5kdc.stash')}
+
+
+def put_backups(world, backups):
+    for name, data in backups.items():
+        world.file('kdc', f'/var/backups/{name}').write_bytes(data)
 
 
 def administrator_has_a_ticket(world):

@@ -12,7 +12,7 @@ import time
 import config_files
 import console
 import stand_ins
-from machines import NAMES, Machine, Network
+from bare_machines import NAMES, Machine, Network
 
 RUNBOOKS = config_files.REPOSITORY / 'deploy/runbooks'
 # What a person looks at again until it says what the runbook says, and for how long.
