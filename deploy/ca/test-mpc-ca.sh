@@ -32,6 +32,15 @@ before=$(cat "$dir"/*.pem | sha256sum)
 "$ca" issue "$dir" --realm EXAMPLE.COM --role peer --name p0 --dns other.example >/dev/null
 [ "$(cat "$dir"/*.pem | sha256sum)" != "$before" ] || die "other names, same certificate"
 
+key=$(sha256sum < "$dir/admin-root.key")
+"$ca" issue "$dir" --realm EXAMPLE.COM --role admin --name root --renew --same-key >/dev/null
+[ "$(sha256sum < "$dir/admin-root.key")" = "$key" ] || die "--same-key made another"
+[ "$(openssl x509 -in "$dir/admin-root.pem" -noout -pubkey)" = \
+  "$(openssl pkey -in "$dir/admin-root.key" -pubout)" ] || die "certificate of another key"
+"$ca" issue "$dir" --realm EXAMPLE.COM --role admin --name root --renew >/dev/null
+[ "$(sha256sum < "$dir/admin-root.key")" != "$key" ] || die "--renew kept the key"
+refused "$ca" issue "$dir" --realm EXAMPLE.COM --role admin --name none --same-key
+
 "$ca" issue "$dir" --realm EXAMPLE.COM --role admin --name late --expired >/dev/null
 openssl x509 -in "$dir/admin-late.pem" -noout -checkend 0 >/dev/null && die "not expired"
 "$ca" show "$dir" | grep -q EXPIRED || die "show hides an expired certificate"
