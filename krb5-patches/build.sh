@@ -115,7 +115,7 @@ effective=$(mktemp -d)
 trap 'rm -rf "$effective"' EXIT
 select_patches "$@"
 for tool in dpkg-source quilt gcc make bison; do
-  command -v $tool > /dev/null || fail "$tool is missing" "make packages installs it"
+  command -v $tool > /dev/null || fail "$tool is missing" "make dependencies installs it"
 done
 dsc=$("$here/fetch.sh")
 
