@@ -60,7 +60,7 @@ std::unique_ptr<X509, OpensslFree> ParseDer(absl::string_view der) {
       d2i_X509(nullptr, &bytes, static_cast<long>(der.size())));
 }
 
-// A password prompt by OpenSSL would block a daemon: encrypted keys are refused.
+// A password prompt by OpenSSL would block a daemon: what is encrypted is refused.
 int NoPassword(char*, int, int, void*) { return -1; }
 
 // The private key of the certificate with this encoding.
@@ -98,13 +98,6 @@ absl::StatusOr<RoleName> ParseRoleName(absl::string_view uri) {
   }
   return RoleName{parts[0], parts[2], parts[3]};
 }
-
-namespace {
-
-// A password prompt by OpenSSL would block a daemon: what is encrypted is refused.
-int NoPassword(char*, int, int, void*) { return -1; }
-
-}  // namespace
 
 absl::StatusOr<CertificateFacts> ParseCertificate(absl::string_view pem) {
   std::unique_ptr<BIO, OpensslFree> bio(
