@@ -4,20 +4,16 @@ packages are built, the realm of compose.yaml itself (MPCKDC_LONG)."""
 
 import copy
 import os
-import pathlib
 import re
 import shutil
 import subprocess
-import sys
 
 import pytest
 
+import config_files
+import daemon
 import deploy_tools
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / 'realm'))
-import config_files  # noqa: E402
-import daemon  # noqa: E402
-from long_tests import LONG  # noqa: E402
+from long_tests import LONG
 
 CONTAINERS = config_files.REPOSITORY / 'deploy/containers'
 PACKAGES = config_files.BUILD / 'packages/bookworm'
