@@ -24,7 +24,7 @@ export CCACHE_DEPEND := 1
 export JOBS PYTHON
 
 .DEFAULT_GOAL := help
-.PHONY: help packages packages-test krb5 programs build demo demo-stop test krb5-check krb5-check-servers test-fresh \
+.PHONY: help dependencies dependencies-test packages packages-check krb5 programs build demo demo-stop test krb5-check krb5-check-servers test-fresh \
   bench bench-plots bench-network bench-distance bench-refresh bench-triples test-long storm soak sim fault \
   clients clean
 
@@ -33,9 +33,12 @@ help:
 	@echo 'make demo-stop   stop the realm that `make demo` left running'
 	@echo 'make test        build everything and run all tests'
 	@echo
-	@echo 'make programs    packages, patched krb5, mpc-server, mpc-admin, the KDC module'
+	@echo 'make packages    .deb files for Debian 12 and 13, each in its own chroot (root, 40 min)'
+	@echo 'make packages-check  install them on five machines by deploy/README.md, word by word (root)'
+	@echo
+	@echo 'make programs    dependencies, patched krb5, mpc-server, mpc-admin, the KDC module'
 	@echo 'make build       these, the tests, the benchmarks and the load tool'
-	@echo 'make krb5        packages and the patched krb5 alone'
+	@echo 'make krb5        dependencies and the patched krb5 alone'
 	@echo "make krb5-check  MIT's own tests on the patched krb5, stock and with remote keys"
 	@echo "make krb5-check-servers  MIT's own scripts, each realm with three real servers (root, long)"
 	@echo 'make test-fresh  `make demo` and `make test` in a bare Debian 12 chroot (root)'
@@ -55,14 +58,14 @@ help:
 	@echo
 	@echo 'JOBS=N limits parallel builds. Logs are in build/log.'
 
-packages:
+dependencies:
 	@mkdir -p $(LOG)
 	@deploy/install-packages.sh $(LOG)/packages.log
 
-packages-test: packages
+dependencies-test: dependencies
 	@deploy/install-packages.sh $(LOG)/packages.log deploy/packages-test.txt
 
-krb5: packages
+krb5: dependencies
 	@krb5-patches/build.sh > $(LOG)/krb5-directory
 
 # What a realm runs and nothing else. A folder that was configured for the tests stays so.
@@ -73,7 +76,7 @@ programs: krb5
 	@$(PROGRESS) 'building mpc-server, mpc-admin and the KDC module' $(LOG)/build.log \
 	  ninja -C $(CMAKE) -j $(JOBS) $(PROGRAMS)
 
-build: krb5 packages-test
+build: krb5 dependencies-test
 	@$(CONFIGURE)
 	@$(PROGRESS) 'building everything' $(LOG)/build.log ninja -C $(CMAKE) -j $(JOBS)
 
@@ -87,20 +90,28 @@ demo-stop:
 test: build
 	@deploy/run-tests.sh $(TESTS)
 
-krb5-check: krb5 packages-test
+krb5-check: krb5 dependencies-test
 	@krb5-patches/krb5-check.sh
 
 # MIT's scripts on realms of three real servers each; kdc-plugin/tests/mit/README.md explains.
-krb5-check-servers: programs packages-test
+krb5-check-servers: programs dependencies-test
 	@krb5-patches/krb5-check.sh --variants servers
 
 test-fresh:
 	@deploy/test-fresh.sh
 
+# RELEASES=trixie for one; deploy/packages/README.md explains.
+RELEASES ?= bookworm trixie
+packages:
+	@for release in $(RELEASES); do deploy/packages/build.sh $$release || exit; done
+
+packages-check:
+	@for release in $(RELEASES); do deploy/packages/check.sh $$release || exit; done
+
 # The program alone; RelWithDebInfo, CMakeLists.txt's default, is optimised.
 MPC_BENCH := $(CMAKE)/mpc-server/cmd/mpc-bench
 .PHONY: bench-program
-bench-program: krb5 packages-test
+bench-program: krb5 dependencies-test
 	@$(CONFIGURE)
 	@$(PROGRESS) 'building mpc-bench' $(LOG)/build.log ninja -C $(CMAKE) -j $(JOBS) mpc-bench
 

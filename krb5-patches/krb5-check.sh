@@ -20,6 +20,7 @@
 # Tests write into the tree of their variant, so only one check uses it at a time.
 #   BUILD_DIR=DIR, KRB5_SOURCE=DIR   as for build.sh
 #   TEST_TIMEOUT=SECONDS             for one test (default 900)
+#   KRB5_RELEASE=NAME                bookworm or trixie: as for build.sh
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -358,6 +359,11 @@ report() {
 }
 
 main() {
+  if [[ " $variants " == *" servers "* ]] &&
+     [ "$("$here/fetch.sh" --release)" != "$(env -u KRB5_RELEASE "$here/fetch.sh" --release)" ]; then
+    say "krb5-check: mpc.so is built for this machine's krb5; no servers with that of another release"
+    exit 2
+  fi
   prepare
   run_all
   report

@@ -48,6 +48,11 @@ absl::Status CheckName(const enroll::CertificateFacts& facts, const Config& conf
 
 absl::StatusOr<OwnIdentity> CheckOwnIdentity(const Config& config, absl::Time now) {
   const Config::Identity& identity = config.identity;
+  if (identity.key.empty()) {
+    return absl::FailedPreconditionError(
+        "[identity] names a credential, and systemd passed none (no $CREDENTIALS_DIRECTORY): start "
+        "the server by its unit, which has LoadCredential= and checks the configuration first");
+  }
   OwnIdentity own;
   ASSIGN_OR_RETURN(own.certificate, enroll::ReadSmallFile(identity.certificate));
   const absl::StatusOr<enroll::CertificateFacts> facts =

@@ -5,10 +5,14 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <filesystem>
 
 #include "absl/strings/match.h"
@@ -86,6 +90,48 @@ TEST_F(ServerTest, StartsAloneReloadsAndStops) {
   const std::string audit = ReadFileForTest(folder_.File("p0.audit"));
   EXPECT_THAT(audit, HasSubstr("\"kind\":\"start\""));
   EXPECT_THAT(audit, HasSubstr("\"kind\":\"stop\""));
+}
+
+// Systemd's end of $NOTIFY_SOCKET.
+class NotifySocket {
+ public:
+  explicit NotifySocket(const std::string& path)
+      : fd_(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {
+    struct sockaddr_un address = {};
+    address.sun_family = AF_UNIX;
+    strncpy(address.sun_path, path.c_str(), sizeof address.sun_path - 1);
+    EXPECT_EQ(bind(fd_, reinterpret_cast<struct sockaddr*>(&address), sizeof address), 0);
+    setenv("NOTIFY_SOCKET", path.c_str(), 1);
+  }
+  ~NotifySocket() {
+    unsetenv("NOTIFY_SOCKET");
+    unsetenv("WATCHDOG_USEC");
+    close(fd_);
+  }
+  std::string Next(int seconds) {
+    const struct timeval patience = {seconds, 0};
+    setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    char text[256];
+    const ssize_t length = recv(fd_, text, sizeof text, 0);
+    return std::string(text, length < 0 ? 0 : static_cast<size_t>(length));
+  }
+
+ private:
+  int fd_;
+};
+
+TEST_F(ServerTest, FeedsTheWatchdogWhereThereIsOne) {
+  NotifySocket systemd(folder_.File("notify"));
+  {
+    auto server = *Server::Start(ConfigOf(0));
+    EXPECT_EQ(systemd.Next(20), "STATUS=waits for the other two servers");
+    EXPECT_EQ(systemd.Next(2), "") << "nobody asked for it";
+  }
+  setenv("WATCHDOG_USEC", "60000000", 1);
+  auto server = *Server::Start(ConfigOf(0));
+  EXPECT_EQ(systemd.Next(20), "WATCHDOG=1");
+  EXPECT_EQ(systemd.Next(20), "STATUS=waits for the other two servers");
+  EXPECT_EQ(systemd.Next(20), "WATCHDOG=1");
 }
 
 TEST_F(ServerTest, CheckAcceptsWhatWouldStartAndChangesNothing) {

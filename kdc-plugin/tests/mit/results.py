@@ -16,7 +16,7 @@ import expected
 
 HEAD = '''# MIT's scripts with three real servers
 
-Written by `results.py` from a whole run of `krb5-check.sh --variants servers`; every reason stands in `expected.toml`.
+Written by `results.py` from runs of `krb5-check.sh --variants servers`; every reason stands in `expected.toml`.
 "passes": as MIT wrote it. "differs": to its end, with exactly the listed differences. "does not apply": passes, but makes no
 database, so no server is asked. Jobs: computed by all three servers, in all realms of the script together; keys: different ones
 that these jobs used (a login of a `local` user uses krbtgt's alone). Both are counted in the servers' audit logs; a script without jobs
