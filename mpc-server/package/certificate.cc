@@ -60,7 +60,7 @@ std::unique_ptr<X509, OpensslFree> ParseDer(absl::string_view der) {
       d2i_X509(nullptr, &bytes, static_cast<long>(der.size())));
 }
 
-// A password prompt by OpenSSL would block a daemon: encrypted keys are refused.
+// A password prompt by OpenSSL would block a daemon: what is encrypted is refused.
 int NoPassword(char*, int, int, void*) { return -1; }
 
 // The private key of the certificate with this encoding.
@@ -103,7 +103,7 @@ absl::StatusOr<CertificateFacts> ParseCertificate(absl::string_view pem) {
   std::unique_ptr<BIO, OpensslFree> bio(
       BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())));
   std::unique_ptr<X509, OpensslFree> certificate(
-      bio == nullptr ? nullptr : PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr));
+      bio == nullptr ? nullptr : PEM_read_bio_X509(bio.get(), nullptr, NoPassword, nullptr));
   if (certificate == nullptr) return absl::InvalidArgumentError("no PEM certificate in it");
   CertificateFacts facts;
   const std::vector<std::string> uris = UriNames(certificate.get());
