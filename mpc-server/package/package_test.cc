@@ -3,6 +3,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <pty.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <functional>
 #include <memory>
@@ -263,6 +266,26 @@ TEST(RoleName, Parses) {
         "spiffe://EXAMPLE.COM/mpc/Admin/x"}) {
     EXPECT_FALSE(ParseRoleName(bad).ok()) << bad;
   }
+}
+
+// OpenSSL would ask the terminal for a password, and a daemon that has one would wait for ever.
+TEST(Certificate, AnEncryptedOneIsRefusedWithoutAQuestion) {
+  const AdminIdentity identity = TestAuthority::Shared().Issue("admin", "locked");
+  std::string pem = *ReadSmallFile(identity.certificate_file);
+  pem.insert(pem.find('\n') + 1,
+             "Proc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,00112233445566778899AABBCCDDEEFF\n\n");
+  int terminal = -1;
+  const pid_t child = forkpty(&terminal, nullptr, nullptr, nullptr);
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    alarm(5);  // its default ends the process
+    _exit(ParseCertificate(pem).ok() ? 1 : 0);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  close(terminal);
+  EXPECT_TRUE(WIFEXITED(status)) << "it asked";
+  EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
 TEST(Certificate, ChecksRoleRealmAndDates) {

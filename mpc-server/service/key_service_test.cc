@@ -446,9 +446,14 @@ TEST_F(KeyServiceTest, MalformedJobIsAnsweredSoAndTheStreamGoesOn) {
   for (size_t i = 0; i <= limits::kMaxPartsPerJob; ++i) {
     job->add_seals()->set_handle(std::string(16, 'h'));
   }
+  // Longer than the job's digest has room for, which is made before the job is judged.
+  job = message.add_jobs();
+  job->set_id(3);
+  job->add_seals()->set_handle(std::string(16, 'h'));
+  job->mutable_seals(0)->set_component_hashes(std::string(1 << 16, 'x'));
   ASSERT_TRUE(kdc->Send(message));
   std::string details;
-  for (size_t answers = 0; answers < 2;) {
+  for (size_t answers = 0; answers < 3;) {
     const v1::ServerMessage reply = kdc->Read();
     answers += static_cast<size_t>(reply.jobs_size());
     for (const v1::JobAnswer& answer : reply.jobs()) {
@@ -458,8 +463,9 @@ TEST_F(KeyServiceTest, MalformedJobIsAnsweredSoAndTheStreamGoesOn) {
   }
   EXPECT_THAT(details, HasSubstr("the handle of an open has 5 bytes instead of 16"));
   EXPECT_THAT(details, HasSubstr("9 parts, at most 8"));
+  EXPECT_THAT(details, HasSubstr("have 65536 bytes instead of 96"));
   EXPECT_EQ(engine_.submitted(), 0u);
-  ASSERT_TRUE(kdc->SendJobs(3, 3));
+  ASSERT_TRUE(kdc->SendJobs(4, 4));
   EXPECT_EQ(kdc->Read().jobs(0).verdict(), v1::VERDICT_OK);
 }
 

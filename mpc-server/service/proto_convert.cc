@@ -26,6 +26,14 @@ absl::Status ReadKeyOf(const ProtoPart& in, absl::string_view what, Part* out) {
   return absl::OkStatus();
 }
 
+// Of what is hashed with the rest of the job before the job is judged.
+absl::Status CheckHashes(const v1::Seal& part) {
+  if (part.component_hashes().size() <= kTextHashesBytes) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("the hashes of a seal's components have ",
+                                                 part.component_hashes().size(), " bytes instead of ",
+                                                 kTextHashesBytes));
+}
+
 absl::Status ReadParts(v1::Job& in, Job* out) {
   absl::Status status;
   for (v1::Open& part : *in.mutable_opens()) {
@@ -34,6 +42,7 @@ absl::Status ReadParts(v1::Job& in, Job* out) {
   }
   for (v1::Seal& part : *in.mutable_seals()) {
     status.Update(ReadKeyOf(part, "a seal", &out->seals.emplace_back()));
+    status.Update(CheckHashes(part));
     out->seals.back().max_plaintext = part.max_plaintext();
     TextShares& text = out->seals.back().text;
     text.own.assign(part.own_component().begin(), part.own_component().end());

@@ -21,12 +21,14 @@
 #include "mpc-server/base/limits.h"
 #include "mpc-server/key/output_format.h"
 #include "mpc-server/agree/quarantine.h"
+#include "mpc-server/service/health_probe.h"
 #include "mpc-server/service/log.h"
 #include "mpc-server/service/tls13.h"
 #include "mpc-server/store/lmdb.h"
 #include "mpc-server/testing/free_port.h"
 #include "mpc-server/testing/service_fixture.h"
 #include "proto/admin.grpc.pb.h"
+#include "proto/health.grpc.pb.h"
 #include "proto/kdc_key.grpc.pb.h"
 
 namespace mpckdc {
@@ -349,6 +351,61 @@ TEST_F(ThreeServersTest, AQuarantinedServerTellsTheOthersWhyUntilItIsReadmitted)
   EXPECT_FALSE(ended[0].has_ended());
   WaitUntilConnected();
   ASSERT_TRUE(StartLog({}).ok());
+}
+
+// ---- Health ----
+
+grpc::Status AskHealth(int port, const TestAuthority& authority, const TestCert& cert,
+                       const std::string& service, grpc::health::v1::HealthCheckResponse* reply) {
+  const auto stub = grpc::health::v1::Health::NewStub(TestPort::ConnectTo(port, authority, &cert));
+  grpc::ClientContext context;
+  context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(20)));
+  grpc::health::v1::HealthCheckRequest request;
+  request.set_service(service);
+  return stub->Check(&context, request, reply);
+}
+
+TEST_F(ThreeServersTest, HealthIsToldToCertificatesOfTheRealm) {
+  const int port = servers_[0]->client_port();
+  grpc::health::v1::HealthCheckResponse reply;
+  for (const char* role : {"kdc", "admin", "peer"}) {
+    const TestCert cert = authority_.IssueRole(role, "x");
+    EXPECT_TRUE(AskHealth(port, authority_, cert, "", &reply).ok());
+    EXPECT_EQ(reply.status(), grpc::health::v1::HealthCheckResponse::SERVING);
+    EXPECT_TRUE(AskHealth(port, authority_, cert, "mpckdc.v1.KeyService", &reply).ok());
+    EXPECT_EQ(reply.status(), grpc::health::v1::HealthCheckResponse::NOT_SERVING) << "no realm yet";
+    EXPECT_EQ(AskHealth(port, authority_, cert, "another", &reply).error_code(),
+              grpc::StatusCode::NOT_FOUND);
+  }
+  // Of the same authority, and nobody of this realm.
+  for (const char* uri : {"spiffe://OTHER.ORG/mpc/kdc/x", "spiffe://EXAMPLE.COM/web/server"}) {
+    const TestCert cert = authority_.Issue({.uris = {uri}});
+    EXPECT_EQ(AskHealth(port, authority_, cert, "", &reply).error_code(),
+              grpc::StatusCode::PERMISSION_DENIED);
+  }
+  EXPECT_THAT(ReadFileForTest(folder_.File("p0.audit")), HasSubstr("\"call\":\"Health.Check\""));
+}
+
+TEST_F(ThreeServersTest, TheProbeSaysWhetherLoginsAreServed) {
+  Config config = ConfigOf(0);
+  config.listen.clients = absl::StrCat("0.0.0.0:", servers_[0]->client_port());
+  EXPECT_TRUE(ProbeHealth(config, Health::kAlive).ok());
+  EXPECT_THAT(std::string(ProbeHealth(config, Health::kServes).message()),
+              HasSubstr("does not serve logins"));
+  InitRealm();
+  EXPECT_TRUE(ProbeHealth(config, Health::kServes).ok()) << ProbeHealth(config, Health::kServes);
+  servers_[1].reset();
+  for (int i = 0; i < 100 && ProbeHealth(config, Health::kServes).ok(); ++i) {
+    absl::SleepFor(absl::Milliseconds(100));
+  }
+  EXPECT_FALSE(ProbeHealth(config, Health::kServes).ok()) << "a peer is gone";
+  EXPECT_TRUE(ProbeHealth(config, Health::kAlive).ok()) << "restarting this one would not help";
+  config.listen.clients = absl::StrCat("127.0.0.1:", servers_[2]->client_port());
+  EXPECT_THAT(std::string(ProbeHealth(config, Health::kAlive).message()),
+              HasSubstr("another server answers"));
+  servers_[0].reset();
+  config.listen.clients = FreeLoopbackAddress();
+  EXPECT_THAT(std::string(ProbeHealth(config, Health::kAlive).message()), HasSubstr("no answer"));
 }
 
 // ---- A KDC of the three ----
