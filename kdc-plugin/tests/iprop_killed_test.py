@@ -153,6 +153,7 @@ def test_what_ends_a_renaming_that_was_killed_reaches_replicas(servers, wrapped,
             if not killed_at(r, wrapped, number, f"renprinc -force {old} {new}"):
                 break
             if damaged(r):
+                assert wrapped == "db2"
                 r.run("kdb5_util", "load", whole)
                 continue
             if not r.exists(new):
