@@ -6,9 +6,11 @@ import re
 
 import pytest
 
+import console
 import daemon
 import proofs
 from long_tests import LONG
+from world import RUNBOOKS
 
 SERVICE = 'host/www.example.com'
 
@@ -39,7 +41,8 @@ def test_install_and_enrol(installed):
     made = installed()
     proofs.users_log_in(made)
     made.follow('enrol.md', before={'Many at once': lambda: proofs.make_keytab(made, 'robot', 'a third password')})
-    assert made.run('client', 'kinit robot', False, [('Password for robot@EXAMPLE.COM:', 'a third password')]).status == 0
+    made.run('client', 'kinit robot', False,
+             [('Password for robot@EXAMPLE.COM:', 'a third password')])
     proofs.users_log_in(made)
 
 
@@ -190,6 +193,29 @@ def test_the_kdc_was_broken_into(world):
         '8. Users': intruder.has_no_service_key})
     assert not proofs.logs_in(world, 'bob', 'another password')
     proofs.enroll(world, 'bob', 'another password', '--replace --delete-old')
+
+
+@LONG
+def test_the_kdc_is_lost(world):
+    world.follow('backup-restore.md', only={'Back up the KDC'})
+    backups = proofs.take_backups(world)
+    proofs.enroll(world, 'alice', 'a second password', '--replace --delete-old')
+    proofs.switch_off(world, 'kdc')
+
+    def a_host_in_its_place():
+        world.replace_machine('kdc')
+        world.follow('install.md', only={'The KDC'}, until='kdb5_util create')
+        proofs.put_backups(world, backups)
+
+    newer = 'krbtgt was rotated since the dump'
+    others = {step.heading for step in console.read(RUNBOOKS / 'kdc-lost.md')} - {newer}
+    world.follow('kdc-lost.md', before={'A host in its place': a_host_in_its_place}, only=others)
+
+    for command in ('rotate-krbtgt --force', 'rotate-krbtgt --finish --force', 'gc --now --yes'):
+        world.run('admin', f'mpc-admin {command}')
+    world.run('kdc', 'kdb5_util load /var/backups/krb5kdc.dump')
+    proofs.enroll(world, 'alice', proofs.password('alice'), '--replace --delete-old')
+    world.follow('kdc-lost.md', only={newer})
 
 
 @LONG
