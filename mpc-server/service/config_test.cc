@@ -231,8 +231,8 @@ TEST(ConfigTest, ThePrivateKeyMayBeACredential) {
   unsetenv("CREDENTIALS_DIRECTORY");
   absl::StatusOr<Config> config = ParseConfig(credential, "dir/f.toml");
   ASSERT_TRUE(config.ok()) << config.status() << ": a backup needs no private key";
-  EXPECT_THAT(CheckOwnIdentity(*config, absl::Now()).status().message(),
-              HasSubstr("LoadCredential="));
+  const absl::Status none = CheckOwnIdentity(*config, absl::Now()).status();
+  EXPECT_THAT(std::string(none.message()), HasSubstr("LoadCredential="));
   setenv("CREDENTIALS_DIRECTORY", "/run/credentials/x", 1);
   config = ParseConfig(credential, "dir/f.toml");
   ASSERT_TRUE(config.ok()) << config.status();
