@@ -3,10 +3,12 @@
 // Quotas and clocks in three engines: who is refused, what a job costs, what it does not.
 #include <map>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "mpc-server/job/ticket_header.h"
+#include "mpc-server/key/message_format.h"
 #include "mpc-server/testing/cts.h"
 #include "mpc-server/testing/jobs.h"
 
@@ -284,6 +286,38 @@ TEST_P(KeyQuotaTest, GuessesAtARenamedKeyAreItsFirstOwners) {
   EXPECT_VERDICT(realm.Guess(copy), Verdict::kQuota);
   EXPECT_VERDICT(realm.Guess(realm.alice), Verdict::kQuota);
   EXPECT_VERDICT(realm.Guess(realm.bob), Verdict::kBadTag);
+}
+
+// ATTACK. A job names its client by a handle, and opens under any of that name's keys. So guesses at
+// a copy of alice's key must not be those of another key that has the same name, or each name that
+// her key gets would be a quota of its own.
+TEST_P(KeyQuotaTest, GuessesAtACopyAreItsFirstOwnersWhicheverKeyTheClientIs) {
+  QuotaRealm realm(GetParam().enctype, Of(With(QuotaKind::kPrincipalFailures, kTwo)));
+  int guesses = 0;
+  for (uint8_t name = 1; name <= 4; ++name) {
+    const std::string principal = absl::StrCat("alice", name, "@EXAMPLE.COM");
+    const PlainKey own = realm.AddKey(principal, KeyClass::kUser, GetParam().enctype);
+    PlainKey copy = realm.alice;
+    copy.info = own.info;
+    copy.info.handle = Handle{77, name};
+    const RenamedKey key{
+        {realm.alice.info.handle, realm.alice.info.principal}, copy.info.handle, 4, "salt"};
+    for (int p = 0; p < kParties; ++p) {
+      const TransactionId txn{78, name};
+      ASSERT_TRUE(realm.store(p).StageRenamed(txn, {key}, principal, 1, absl::Now()).ok());
+      ASSERT_TRUE(realm.store(p).Commit(txn, absl::Now()).ok());
+    }
+    Job good = realm.Login(copy);
+    good.client = own.info.handle;
+    EXPECT_VERDICT(realm.Run(good), name == 1 ? Verdict::kOk : Verdict::kQuota)
+        << "it is alice's key that is opened";
+    for (int i = 0; i < 2; ++i) {
+      Job guess = realm.Login(copy, realm.AlteredPreauth(copy));
+      guess.client = own.info.handle;
+      guesses += realm.Run(guess).judgement.verdict == Verdict::kBadTag;
+    }
+  }
+  EXPECT_EQ(guesses, 2) << "guesses at alice's key, of two";
 }
 
 TEST_P(KeyQuotaTest, TheSecondHalfOfALoginIsPaidForByTheFirst) {
