@@ -265,6 +265,27 @@ TEST(EngineQuota, ATicketWithoutHeaderHasABucketForAllThatIsMadeOfIt) {
   EXPECT_VERDICT(realm.Run(from_there('b')), Verdict::kOk);
 }
 
+// ATTACK. What is sealed for another realm only that realm opens. A KDC that took it for a parent would
+// have a user of ours counted as one of theirs: another one each time.
+TEST(EngineQuota, ATicketForAnotherRealmIsNoParent) {
+  QuotaRealm realm(With(QuotaKind::kPrincipalReissues, kTwo));
+  const PlainKey to_third =
+      realm.AddKey("krbtgt/THIRD@EXAMPLE.COM", KeyClass::kTgs, kEnctypeAes256Gcm, Gate::kNone);
+  JobResult result = realm.Run(realm.Reissue(realm.Tgt("alice's"), to_third));
+  ASSERT_VERDICT_OK(result);
+  Job job = realm.Reissue(realm.FinishSeal(result, 0, "to there"), to_third);
+  job.opens[0].handle = to_third.info.handle;
+  size_t more = 0;
+  for (; more < 20; ++more) {
+    job.id = realm.NextId();
+    result = realm.Run(job);
+    if (!result.judgement.ok()) break;
+    job.opens[0].message = realm.FinishSeal(result, 0, "to there");
+  }
+  ExpectRefused(result, Verdict::kRefused, "another realm opens it");
+  EXPECT_EQ(more, 0u) << "of alice's two reissues one is left";
+}
+
 // Names for a key (RenameKeys) add no guesses: those at a copy are the first owner's.
 TEST_P(KeyQuotaTest, GuessesAtARenamedKeyAreItsFirstOwners) {
   QuotaRealm realm(GetParam().enctype, Of(With(QuotaKind::kPrincipalFailures, kTwo)));
