@@ -265,6 +265,44 @@ TEST(EngineQuota, ATicketWithoutHeaderHasABucketForAllThatIsMadeOfIt) {
   EXPECT_VERDICT(realm.Run(from_there('b')), Verdict::kOk);
 }
 
+// ATTACK. A user of another realm may go from us to a third realm and come back, without end: each
+// time the third realm's honest servers, and ours, say in the header whose the ticket is. Who gets
+// another number by each round has a full bucket each time, and keeps out all who come from there.
+TEST(EngineQuota, WhoGoesAroundBetweenRealmsIsOneUser) {
+  QuotaRealm realm(With(QuotaKind::kPrincipalReissues, {1, 1}));
+  const PlainKey from_third =
+      realm.AddKey("krbtgt/EXAMPLE.COM@THIRD", KeyClass::kTgs, kEnctypeAes256Gcm, Gate::kNone);
+  const PlainKey to_third =
+      realm.AddKey("krbtgt/THIRD@EXAMPLE.COM", KeyClass::kTgs, kEnctypeAes256Gcm, Gate::kNone);
+  uint8_t nonce = 0;
+  const auto here = [&](const TicketHeader& header) {
+    const std::string ticket = PlainSealText(from_third, kUsageTicket, Nonce{++nonce},
+                                             EncodeTicketHeader(header), "from there");
+    Job job = realm.Reissue(ticket, to_third);
+    job.opens[0].handle = from_third.info.handle;
+    return realm.Run(job);
+  };
+  // What THIRD's servers make of our ticket, which they open under the same key as we seal it.
+  const auto there = [&](const JobResult& sealed) {
+    const std::string ticket = realm.FinishSeal(sealed, 0, "to there");
+    return ReissuedTicketHeader(*DecodeTicketHeader(ParseMessage(ticket)->header), to_third.info,
+                                ForeignUser(to_third.info, ticket));
+  };
+  TicketHeader header = ReissuedTicketHeader(
+      NewTicketHeader(PrincipalIdOf("mallory@OTHER"), 1, absl::Now(), absl::Hours(1)),
+      to_third.info, kForeignUserBit | 1);
+  size_t rounds = 0;
+  for (; rounds < 2 * limits::kForeignUsersTogether; ++rounds) {
+    const JobResult result = here(header);
+    if (!result.judgement.ok()) break;
+    header = there(result);
+  }
+  EXPECT_LE(rounds, 1 + kMostForeignHops) << "rounds of one user, of whom each has one";
+  const TicketHeader bella =
+      NewTicketHeader(PrincipalIdOf("bella@THIRD"), 1, absl::Now(), absl::Hours(1));
+  EXPECT_VERDICT(here(bella), Verdict::kOk) << "and keeps out all others who come from there";
+}
+
 // ATTACK. What is sealed for another realm only that realm opens. A KDC that took it for a parent would
 // have a user of ours counted as one of theirs: another one each time.
 TEST(EngineQuota, ATicketForAnotherRealmIsNoParent) {
