@@ -191,7 +191,7 @@ TEST(ConfigTest, TheProtocolIsTheServersChoiceUnlessToldOtherwise) {
 TEST(ConfigTest, UnknownKeyIsNamedWithItsLine) {
   const std::string error = ErrorOf(With("key = \"key.pem\"", "kye = \"key.pem\""));
   EXPECT_THAT(error, HasSubstr("dir/f.toml:7: unknown key [identity] kye"));
-  EXPECT_THAT(error, HasSubstr("known here: certificate, key, ca, deny_list"));
+  EXPECT_THAT(error, HasSubstr("known here: certificate, key, credential, ca, deny_list"));
   EXPECT_THAT(error, HasSubstr("[identity] key is missing"));
 }
 
