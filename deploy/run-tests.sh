@@ -40,12 +40,12 @@ run_unit() {
 }
 
 run_realm() {
-  # Four files at a time: most tests wait. A file's tests share a realm and stay together.
+  # Six files at a time: most tests wait. A file's tests share a realm and stay together.
   local cache=$build/pytest-cache
   local run=("$python" -m pytest -o "cache_dir=$cache" --basetemp "$build/realm-tests" --durations 5 -q
     --color "$([ -t 1 ] && echo yes || echo no)")
   rm -rf "$cache"
-  "${run[@]}" -n 4 --dist loadfile integration-tests && return
+  "${run[@]}" -n 6 --dist loadfile integration-tests && return
   [ $? -eq $pytest_some_failed ] || return
   local failed=$cache/v/cache/lastfailed
   [ -e "$failed" ] && again "$("$python" -c 'import json, sys; print(len(json.load(sys.stdin)))' < "$failed")" &&
