@@ -33,19 +33,19 @@ run_unit() {
   # Most of them start three parties of their own, which wait for each other, timers and the disk:
   # of the time that they take together they compute for less than half.
   local run=(ctest --test-dir "$build/cmake" --output-on-failure)
-  "${run[@]}" -j "$((3 * ${JOBS:-$(nproc)}))" && return
+  "${run[@]}" -j "$((2 * ${JOBS:-$(nproc)}))" && return
   [ $? -eq $ctest_some_failed ] &&
     again "$(wc -l < "$build/cmake/Testing/Temporary/LastTestsFailed.log")" &&
     "${run[@]}" -j 1 --rerun-failed
 }
 
 run_realm() {
-  # Six files at a time: most tests wait. A file's tests share a realm and stay together.
+  # Four files at a time: most tests wait. A file's tests share a realm and stay together.
   local cache=$build/pytest-cache
   local run=("$python" -m pytest -o "cache_dir=$cache" --basetemp "$build/realm-tests" --durations 5 -q
     --color "$([ -t 1 ] && echo yes || echo no)")
   rm -rf "$cache"
-  "${run[@]}" -n 6 --dist loadfile integration-tests && return
+  "${run[@]}" -n 4 --dist loadfile integration-tests && return
   [ $? -eq $pytest_some_failed ] || return
   local failed=$cache/v/cache/lastfailed
   [ -e "$failed" ] && again "$("$python" -c 'import json, sys; print(len(json.load(sys.stdin)))' < "$failed")" &&
