@@ -95,8 +95,8 @@ std::vector<VoteCode> CompareRound::ReadKeys(BatchRecords& records) {
   std::vector<VoteCode> codes;
   std::vector<absl::StatusOr<KeyRecord>> old = store_.GetMany(request_.old);
   for (size_t i = 0; i < old.size(); ++i) {
-    if (old[i].ok() && !request_.first_owners.empty() &&
-        old[i]->first_owner() != request_.first_owners[i]) {
+    if (old[i].ok() && !request_.guessed.empty() &&
+        old[i]->guessed() != request_.guessed[i]) {
       old[i] = absl::AbortedError(absl::StrCat("key ", HandleText(request_.old[i]),
                                                " was exchanged while it was to be compared"));
     }

@@ -72,9 +72,18 @@ const KeyInfo* ForeignParent(const Job& job, BatchRecords& records) {
   return key != nullptr && !IsOwnTgt(key->principal) ? key : nullptr;
 }
 
+// Whom a number of zero stands for: who asks from there, whatever tickets he has. A source that is not
+// proved anybody may make up, so all of these are one.
+JobId UserAt(const Source& source) {
+  constexpr JobId kUnproved = 1, kProved = 2;
+  return source.proved ? (source.id | kProved) & ~kForeignUserBit : kUnproved;
+}
+
 // A user of another realm, and that realm: by the key between the realms and a number (ticket_header.h).
 // What a header says is that realm's word, and so it counts for nobody of ours.
 void CountForRealm(const PrincipalId& key, JobId user, QuotaUse* use) {
+  use->by_source = (user & kForeignNumber) == 0;
+  if (use->by_source) user = UserAt(use->source);
   ByteWriter realm(AsText(key).substr(0, 8)), one = realm;
   realm.Uint(0, 8);
   one.Uint(user, 8);
@@ -103,7 +112,7 @@ QuotaUse JobQuotas::UseOf(const Job& job, BatchRecords& records, std::string* na
     QuotaUse use = UseOf(job, client->info.principal_id);
     // A KDC names as the client which of the principal's keys it likes. Guessed at is what is opened.
     const KeyRecord* opened = job.opens.empty() ? client : records.Find(job.opens[0].handle);
-    if (opened != nullptr) use.first_owner = opened->first_owner();
+    if (opened != nullptr) use.lineage = opened->guessed();
     *name = client->info.principal;
     return use;
   }

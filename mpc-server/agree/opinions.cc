@@ -71,10 +71,11 @@ Judgement CheckNew(const WaitingJob& waiting, const ReplayCache& replays, BatchR
   const Job& job = waiting.job;
   for (const OpenPart& open : job.opens) {
     if (open.usage != kUsagePreauth) continue;
-    const Enctype& enctype = *FindEnctype(records.FindInfo(open.handle)->enctype);  // CheckKeys
+    const KeyRecord& key = *records.Find(open.handle);  // CheckKeys
+    const Enctype& enctype = *FindEnctype(key.info.enctype);
     const Nonce id = enctype.is_gcm() ? ParseMessage(open.message)->nonce
                                       : ReplayIdOf(*ParseCtsMessage(enctype, open.message));
-    return replays.Look(open.handle, id, ClaimantOf(waiting.kdc), UseOf(job), now);
+    return replays.Look(key.replay_handle(), id, ClaimantOf(waiting.kdc), UseOf(job), now);
   }
   return Ok();
 }

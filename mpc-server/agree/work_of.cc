@@ -16,7 +16,7 @@ template <class Part>
 AnyKeyUse UseOfKey(BatchRecords& records, const Part& part) {
   const KeyRecord* record = records.Find(part.handle);
   assert(record != nullptr && record->FindUsage(part.usage) != nullptr);
-  return UseOf(record->info, *record->FindUsage(part.usage));
+  return UseOf(*record, *record->FindUsage(part.usage));
 }
 
 // A key's facts that shape the batch or enter a header. The gate is left out: each server judges by

@@ -102,7 +102,7 @@ class Keys {
 };
 
 AnyKeyUse UseOfKey(const KeyRecord& record, uint32_t usage) {
-  return UseOf(record.info, *record.FindUsage(usage));
+  return UseOf(record, *record.FindUsage(usage));
 }
 
 class LoginTeam : public TeamWork {

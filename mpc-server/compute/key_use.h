@@ -17,6 +17,7 @@ namespace mpckdc {
 struct KeyUse {
   const KeyInfo* info = nullptr;
   const UsageKey* key = nullptr;
+  Handle replay_handle{};  // key_record.h
 
   const Enctype& enctype() const { return *FindEnctype(info->enctype); }
   AesBits bits() const { return enctype().key_bytes == 16 ? AesBits::k128 : AesBits::k256; }
@@ -25,8 +26,8 @@ struct GcmKeyUse : KeyUse {};
 struct CtsKeyUse : KeyUse {};
 using AnyKeyUse = std::variant<GcmKeyUse, CtsKeyUse>;
 
-inline AnyKeyUse UseOf(const KeyInfo& info, const UsageKey& key) {
-  const KeyUse use{&info, &key};
+inline AnyKeyUse UseOf(const KeyRecord& record, const UsageKey& key) {
+  const KeyUse use{&record.info, &key, record.replay_handle()};
   if (use.enctype().is_gcm()) return GcmKeyUse{use};
   return CtsKeyUse{use};
 }

@@ -31,6 +31,8 @@ inline constexpr JobId kForeignUserBit = JobId{1} << 63;
 // keeps the last one.
 inline constexpr int kForeignHopsShift = 61;
 inline constexpr JobId kMostForeignHops = 3;
+// The rest. Zero: nothing tells that realm's users apart.
+inline constexpr JobId kForeignNumber = (JobId{1} << kForeignHopsShift) - 1;
 
 struct TicketHeader {
   bool initial = true;       // sealed for a pre-auth, not for another ticket
@@ -51,8 +53,8 @@ PrincipalId PrincipalOfTicket(const Job& job);
 
 // The number of another realm's user: by what tells its users apart in a `message` under the `key`
 // between the realms. Of a gcm key it is that realm's header, so all tickets of a user have one
-// number; one of 17 to 20 says of nobody outside of its ciphertext whose it is, so it has a number of
-// its own, and so have all tickets that are made from it.
+// number. One of 17 to 20 says of nobody outside of its ciphertext whose it is, and he may have as
+// many as he likes: its number is zero, and so is that of all tickets that are made from it.
 JobId ForeignUser(const KeyInfo& key, absl::string_view message);
 
 // The header of a ticket whose gate is passed in this job. Times beyond 2106 stop at the last one.

@@ -75,7 +75,7 @@ Judgement Judge::CheckPreauth(const JobWork& work, const OpenWork& open, absl::T
         "smallest clock_skew of the three servers");
   }
   const Nonce id = open.ReplayId();
-  const Handle& handle = KeyOf(open.form).info->handle;
+  const Handle& handle = KeyOf(open.form).replay_handle;
   const Claimant claimant = ClaimantOf(work.received->kdc);
   const Job& job = work.received->job;
   Judgement seen = replays_->Look(handle, id, claimant, UseOf(job), now);

@@ -79,7 +79,7 @@ class OutputTest : public ::testing::TestWithParam<int32_t> {
     const std::string text(kTextBytes, 't');
     received.job.seals[0].text = SplitText(AsBytes(text), text_random)[party];
     const auto use = [&](uint32_t usage) {
-      return UseOf(records_[party].info, *records_[party].FindUsage(usage));
+      return UseOf(records_[party], *records_[party].FindUsage(usage));
     };
     std::vector<JobWork> work(1);
     work[0].received = &received;

@@ -156,6 +156,7 @@ absl::Duration Quotas::WaitForRealm(const QuotaUse& use) {
 bool Quotas::WouldPassIfProved(const std::string& kdc, const QuotaUse& use, QuotaKind over) {
   if (use.source.id == 0 || use.source.proved) return false;
   if (over == QuotaKind::kUnprovedFailures || IsOfSource(over)) return true;
+  if (over == QuotaKind::kPrincipalReissues && use.by_source) return true;
   QuotaUse proved = use;
   proved[QuotaKind::kKnownFailures] = use[QuotaKind::kPrincipalFailures];
   return over == QuotaKind::kPrincipalFailures &&

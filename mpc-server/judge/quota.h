@@ -30,18 +30,19 @@ namespace mpckdc {
 struct QuotaUse {
   std::array<uint8_t, kQuotaKinds> tokens{};
   PrincipalId principal{};
-  // Whose guesses they are, if not the principal's: of a key that was copied under its name, the
-  // first owner's (key_record.h).
-  std::optional<PrincipalId> first_owner;
+  // Whose guesses they are, if not the principal's: of a key that was copied under its name, its
+  // lineage's (key_record.h).
+  std::optional<PrincipalId> lineage;
   // Of another realm's user, that realm: all of its users share some of what is this one's.
   std::optional<PrincipalId> realm;
+  bool by_source = false;  // only by where they come from are its users told apart
   Source source;
   bool source_owes = false;  // its token was not taken in advance
 
   uint8_t& operator[](QuotaKind kind) { return tokens[static_cast<size_t>(kind)]; }
   uint8_t operator[](QuotaKind kind) const { return tokens[static_cast<size_t>(kind)]; }
   bool empty() const { return tokens == std::array<uint8_t, kQuotaKinds>{}; }
-  const PrincipalId& guessed() const { return first_owner ? *first_owner : principal; }
+  const PrincipalId& guessed() const { return lineage ? *lineage : principal; }
   // A pre-authentication is to be judged.
   bool guess() const {
     return (*this)[QuotaKind::kPrincipalFailures] + (*this)[QuotaKind::kKnownFailures] > 0;

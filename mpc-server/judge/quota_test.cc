@@ -281,7 +281,7 @@ TEST(Quotas, GuessesAtCopiesOfAKeyCountTogether) {
   for (uint32_t name = 1; name <= 20; ++name) {
     QuotaUse use = Login(Id(name));
     use[QuotaKind::kPrincipalFailures] = 1;
-    if (name > 1) use.first_owner = Id(1);
+    if (name > 1) use.lineage = Id(1);
     guesses += quotas.Take("kdc1", use, "alice", &over).ok();
   }
   EXPECT_EQ(guesses, 5);

@@ -121,10 +121,10 @@ absl::StatusOr<KeyInfo> KeyHistory::CheckStaged(const CompareRequest& request) c
 
 absl::Status KeyHistory::CheckOld(const KeyInfo& of, CompareRequest* request) const {
   for (const absl::StatusOr<KeyRecord>& record : store_.GetMany(request->old)) {
-    PrincipalId& first_owner = request->first_owners.emplace_back();
+    PrincipalId& guessed = request->guessed.emplace_back();
     if (absl::IsNotFound(record.status())) continue;  // the answer says so
     RETURN_IF_ERROR(record.status());
-    first_owner = record->first_owner();
+    guessed = record->guessed();
     if (record->info.principal == of.principal) continue;
     return absl::PermissionDeniedError(absl::StrCat("key ", HandleText(record->info.handle),
                                                     " is not one of ", of.principal,
@@ -171,7 +171,7 @@ absl::Status KeyHistory::AdmitRename(absl::Span<const RenamedKey> keys) {
   const absl::MutexLock lock(&mutex_);
   const absl::Duration now = elapsed_();
   for (const absl::StatusOr<KeyRecord>& record : records) {
-    const auto found = record.ok() ? renamed_.find(record->first_owner()) : renamed_.end();
+    const auto found = record.ok() ? renamed_.find(record->lineage()) : renamed_.end();
     if (found == renamed_.end()) continue;
     const absl::Duration wait = found->second.WaitFor(kRenamed, kDay, now);
     if (wait == absl::ZeroDuration()) continue;
@@ -182,10 +182,10 @@ absl::Status KeyHistory::AdmitRename(absl::Span<const RenamedKey> keys) {
   return absl::OkStatus();
 }
 
-void KeyHistory::NoteRename(const PrincipalIds& first_owners) {
+void KeyHistory::NoteRename(const PrincipalIds& lineages) {
   const absl::MutexLock lock(&mutex_);
   const absl::Duration now = elapsed_();
-  for (const PrincipalId& id : first_owners) {
+  for (const PrincipalId& id : lineages) {
     TokenBucket& bucket = EntryOf(renamed_, id, now);
     // Of another machine's doing in between a token may be missing.
     if (bucket.WaitFor(kRenamed, kDay, now) > absl::ZeroDuration()) continue;
@@ -236,7 +236,7 @@ absl::StatusOr<CompareRequest> KeyHistory::Admit(const v1::CompareKeysRequest& i
   ASSIGN_OR_RETURN(const KeyInfo of, CheckStaged(request));
   (*details)["principal"] = of.principal;
   RETURN_IF_ERROR(CheckOld(of, &request));
-  PrincipalIds owners(request.first_owners.begin(), request.first_owners.end());
+  PrincipalIds owners(request.guessed.begin(), request.guessed.end());
   owners.erase(PrincipalId{});
   owners.insert(of.principal_id);
   RETURN_IF_ERROR(Take(of, owners, static_cast<uint32_t>(request.staged.size())));

@@ -71,12 +71,12 @@ class KeyHistory {
   // Before keys are renamed, ResourceExhausted: one of them was too often; and after, of those whose
   // copies were staged.
   absl::Status AdmitRename(absl::Span<const RenamedKey> keys);
-  void NoteRename(const PrincipalIds& first_owners);
+  void NoteRename(const PrincipalIds& lineages);
 
  private:
   absl::Status CheckStager(const TransactionId& txn, const std::string& caller) const;
   absl::StatusOr<KeyInfo> CheckStaged(const CompareRequest& request) const;
-  // Fills request->first_owners.
+  // Fills request->guessed.
   absl::Status CheckOld(const KeyInfo& of, CompareRequest* request) const;
   absl::Status Take(const KeyInfo& of, const PrincipalIds& owners, uint32_t keys);
 

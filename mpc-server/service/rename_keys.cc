@@ -55,7 +55,7 @@ absl::Status RenameKeysCall(ShareStore& store, KeyHistory* history, absl::Time n
   RETURN_IF_ERROR(history->AdmitRename(keys));
   ASSIGN_OR_RETURN(const RenamedKeys done,
                    store.StageRenamed(txn, keys, request.principal(), request.epoch(), now));
-  history->NoteRename(done.first_owners);
+  history->NoteRename(done.lineages);
   (*details)["count"] = done.staged;
   reply->set_keys(static_cast<uint32_t>(done.staged));
   for (const Handle& handle : done.unknown) reply->add_unknown(std::string(AsText(handle)));

@@ -5,6 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
+#include "mpc-server/base/bytes.h"
+#include "mpc-server/base/sha256.h"
 #include "mpc-server/base/status_macros.h"
 
 namespace mpckdc {
@@ -22,7 +24,18 @@ bool SameUsage(const UsageKey& a, const UsageKey& b) {
          SameBlocks(a.round_keys, b.round_keys) && SameBlocks(a.mac_states, b.mac_states);
 }
 
+constexpr char kLineageLabel[] = "mpc-kdc lineage v1";
+
 }  // namespace
+
+PrincipalId LineageOf(const PrincipalId& principal) {
+  // With the label's terminating zero.
+  const Digest hash = Sha256(
+      absl::StrCat(absl::string_view(kLineageLabel, sizeof kLineageLabel), AsText(principal)));
+  PrincipalId id;
+  std::copy_n(hash.begin(), id.size(), id.begin());
+  return id;
+}
 
 const UsageKey* KeyRecord::FindUsage(uint32_t usage) const {
   for (const UsageKey& key : usages) {

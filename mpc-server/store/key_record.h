@@ -33,11 +33,15 @@ struct UsageKey {
 
 // Of a key that was made by copying one under another name (renamed.cc).
 struct CopiedFrom {
-  Handle handle{};      // the one that was copied
-  PrincipalId first{};  // under whose name the first of them was made
+  Handle handle{};        // the one that was copied
+  PrincipalId lineage{};  // of the first of them, LineageOf() the principal whose it was
 
   friend bool operator==(const CopiedFrom&, const CopiedFrom&) = default;
 };
+
+// What a principal's keys and all their copies have in common, whatever names these got. It is no
+// principal's id: who gets the name when it is free again has nothing to do with the copies.
+PrincipalId LineageOf(const PrincipalId& principal);
 
 struct KeyRecord {
   KeyInfo info;
@@ -45,9 +49,12 @@ struct KeyRecord {
   SecretVector<UsageKey> usages;  // in locked memory as a whole: h lies inside
   std::optional<CopiedFrom> copied{};
 
-  // Whoever guesses at a copy guesses at all of them: it counts as this principal's, whatever name
-  // the copy has.
-  const PrincipalId& first_owner() const { return copied ? copied->first : info.principal_id; }
+  PrincipalId lineage() const { return copied ? copied->lineage : LineageOf(info.principal_id); }
+  // Whose guesses at it are: its principal's, or of a copy all those of its lineage together,
+  // whatever names they have.
+  const PrincipalId& guessed() const { return copied ? copied->lineage : info.principal_id; }
+  // Under what its pre-auths are remembered (replay_entry.h): one is spent for all copies of the key.
+  Handle replay_handle() const { return lineage(); }
   // The usage's key, or nullptr when the record has none.
   const UsageKey* FindUsage(uint32_t usage) const;
   std::vector<uint32_t> UsageNumbers() const;

@@ -81,7 +81,7 @@ void AppendInfo(SecretBytes& out, const KeyRecord& record) {
   AppendBytes(out, AsBytes(info.salt));
   if (!record.copied) return;
   AppendBytes(out, record.copied->handle);
-  AppendBytes(out, record.copied->first);
+  AppendBytes(out, record.copied->lineage);
 }
 
 KeyInfo ReadInfo(const Handle& handle, ByteReader& in, Counts& counts) {
@@ -102,7 +102,7 @@ KeyInfo ReadInfo(const Handle& handle, ByteReader& in, Counts& counts) {
   if ((class_and_bit & rf::kCopiedBit) != 0) {
     counts.copied.emplace();
     in.Into(counts.copied->handle);
-    in.Into(counts.copied->first);
+    in.Into(counts.copied->lineage);
   }
   info.principal_id = PrincipalIdOf(info.principal);
   info.before_cammac = counts.usages < UsagesOf(info.key_class).size();

@@ -34,7 +34,7 @@ inline constexpr size_t kKeyBytes = 32;
 // ---- Plaintext of a key record ----
 // kvno (4) | enctype (4) | salt type (4) | class (1) | gate (1) | principal length (2) |
 // salt length (2) | base blocks (1) | usages (1) | principal | salt |
-// of a copy, whose class has the bit kCopiedBit: handle (16) | first principal's id (16) |
+// of a copy, whose class has the bit kCopiedBit: handle (16) | lineage (16) |
 // base: per block x (16) | a (16) |
 // per usage: usage (4) | round keys (1) | per round key x (16) | a (16) |
 //   gcm:      H x (16) | H a (16)
@@ -94,7 +94,7 @@ enum Table : size_t { kMeta, kKeys, kStaged, kTransactions, kReplay, kRecords, k
 inline constexpr const char* kTableNames[] = {
     "meta",     // the names below -> identity record, sealed mark and items
     "keys",     // handle -> place (key_table.h)
-    "staged",   // transaction | handle -> sealed key record
+    "staged",   // transaction | handle -> sealed key record; of a copy | handle of the copied key
     "txns",     // transaction -> state
     "replay",   // replay entry -> nothing
     "records",  // place -> sealed key record

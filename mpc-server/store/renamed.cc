@@ -6,11 +6,12 @@
 // that of a new key (staging.h). Which of the two is the user's the database decides, by one write
 // of its own, and the old one is then retired like any key that was replaced.
 //
-// A copy says of which key it is one, and whose the first of them was. By that guesses at all of them
-// are counted together, in whatever order they were made, by whichever machine, before or after a
-// restart; it is not taken for a new password; and it is committed only while the old key is there
-// and nobody had it deleted. What is deleted takes its staged copies along, or another key under its
-// handle would let them in.
+// A copy says of which key it is one, and whose the first of them was (its lineage). By that guesses
+// at all of them are counted together, in whatever order they were made, by whichever machine, before
+// or after a restart; a pre-auth is spent for all; it is not taken for a new password; and it is
+// committed only while the old key is there and nobody had it deleted. A key that is deleted, or gets
+// another gate, takes its staged copies along: else another key under its handle would let them in,
+// or they would have one gate here and another there, and so the renaming fails.
 //
 // A copy's shares are those of the old key at that moment. A refresh adds zeros to each record that
 // depend on its handle, so all three servers must copy in the same share epoch: one that has left it
@@ -24,6 +25,7 @@
 #include "mpc-server/store/key_table.h"
 #include "mpc-server/store/retired.h"
 #include "mpc-server/store/share_store.h"
+#include "mpc-server/store/staging.h"
 
 namespace mpckdc {
 namespace {
@@ -67,7 +69,7 @@ absl::StatusOr<KeyRecord> ShareStore::RenamedIn(const KvTxn& txn, const EpochVie
     info.key_class = KeyClass::kHistory;
     record.usages.clear();
   }
-  record.copied = CopiedFrom{from, record.first_owner()};
+  record.copied = CopiedFrom{from, record.lineage()};
   info.handle = key.to;
   info.principal = principal;
   info.principal_id = PrincipalIdOf(principal);
@@ -105,7 +107,7 @@ absl::StatusOr<RenamedKeys> ShareStore::StageRenamed(const TransactionId& id,
         return absl::InvalidArgumentError(
             absl::StrCat("key ", HandleText(key.to), " is given twice"));
       }
-      done.first_owners.insert(record->first_owner());
+      done.lineages.insert(record->lineage());
       records.push_back(*std::move(record));
     }
     done.staged = records.size();
@@ -114,43 +116,32 @@ absl::StatusOr<RenamedKeys> ShareStore::StageRenamed(const TransactionId& id,
   return done;
 }
 
-absl::Status ShareStore::RenewCopy(const KvTxn& txn, const EpochView& view, const Handle& handle,
-                                   std::string* sealed) const {
-  ASSIGN_OR_RETURN(const auto copied, CopiedOf(handle, AsBytes(*sealed)));
+// By what is sealed, which the name of a staged record is not.
+absl::Status ShareStore::CheckCopy(const KvTxn& txn, const EpochView& view, const Handle& handle,
+                                   absl::string_view sealed) const {
+  ASSIGN_OR_RETURN(const auto copied, CopiedOf(handle, AsBytes(sealed)));
   if (!copied.has_value()) return absl::OkStatus();
-  ASSIGN_OR_RETURN(KeyRecord copy, OpenShares(handle, AsBytes(*sealed), view));
+  ASSIGN_OR_RETURN(const KeyRecord record, OpenShares(handle, AsBytes(sealed), view));
+  const KeyInfo& copy = record.info;
   const absl::StatusOr<KeyInfo> old = InfoOf(txn, copied->handle);
   if (absl::IsNotFound(old.status())) {
     return absl::FailedPreconditionError(absl::StrCat(
         "key ", HandleText(copied->handle), " was deleted while it was renamed to ",
-        copy.info.principal));
+        copy.principal));
   }
   RETURN_IF_ERROR(old.status());
-  RETURN_IF_ERROR(CheckNotRetired(txn, copied->handle, old->principal,
-                                  copy.info.key_class == KeyClass::kHistory));
-  copy.info.gate = old->gate;
-  *sealed = SealKey(view.epoch, copy);
-  return absl::OkStatus();
+  return CheckNotRetired(txn, copied->handle, old->principal,
+                         copy.key_class == KeyClass::kHistory);
 }
 
 absl::Status ShareStore::DropCopiesOf(KvTxn& txn, const absl::flat_hash_set<Handle>& gone) const {
   if (gone.empty()) return absl::OkStatus();
   std::vector<std::string> copies;
-  absl::Status result;
-  absl::Status scanned =
-      txn.Scan(rf::kStaged, "", [&](absl::string_view key, absl::Span<const uint8_t> sealed) {
-        Handle handle{};
-        ByteReader(AsBytes(key.substr(sizeof(TransactionId)))).Into(handle);
-        const auto copied = CopiedOf(handle, sealed);
-        // One that is damaged is never committed.
-        if (!copied.ok() && !absl::IsDataLoss(copied.status())) result = copied.status();
-        if (copied.ok() && copied->has_value() && gone.contains((*copied)->handle)) {
-          copies.emplace_back(key);
-        }
-        return result.ok();
-      });
-  result.Update(scanned);
-  RETURN_IF_ERROR(result);
+  RETURN_IF_ERROR(txn.ScanNames(rf::kStaged, "", [&](absl::string_view key) {
+    const std::optional<StagedName> name = ParseStagedKey(key);
+    if (name.has_value() && name->copied && gone.contains(*name->copied)) copies.emplace_back(key);
+    return true;
+  }));
   for (const std::string& key : copies) RETURN_IF_ERROR(txn.Delete(rf::kStaged, key));
   return absl::OkStatus();
 }

@@ -108,7 +108,7 @@ TEST_P(RenamedTest, ACopyIsTheSameKeyUnderTheOtherName) {
     expected.info.principal_id = PrincipalIdOf(kNew);
     expected.info.salt_type = 4;
     expected.info.salt = "EXAMPLE.COMalice";
-    expected.copied = CopiedFrom{old.info.handle, PrincipalIdOf(kOld)};
+    expected.copied = CopiedFrom{old.info.handle, LineageOf(PrincipalIdOf(kOld))};
     const auto copy = store_->Get(key.to);
     ASSERT_TRUE(copy.ok()) << copy.status();
     EXPECT_TRUE(SameRecord(*copy, expected));
@@ -300,62 +300,74 @@ TEST_P(RenamedTest, TheEndOfTheHistoryInBetweenIsSeenToo) {
   EXPECT_EQ(*store_->Commit(txn, kNow), 1u) << "reduced meanwhile";
 }
 
-// An administrator's `gate` reaches the copy, which nobody knows by its new name yet.
-TEST_P(RenamedTest, AGateThatIsSetInBetweenIsTheCopys) {
+// ATTACK. The copies are staged at the three servers one after the other, and committed so, and an
+// administrator's `policy` comes amid, which does not know the new name. So a key's new gate ends its
+// renaming wherever the copy is staged: no server commits one with another gate than the others'.
+TEST_P(RenamedTest, AGateThatIsSetInBetweenEndsTheRenaming) {
   const KeyRecord old = Committed(kOld);
   const RenamedKey key = As(old);
   const TransactionId txn = NewTxn();
   ASSERT_TRUE(Rename(txn, {key}).ok());
   ASSERT_TRUE(store_->SetGate({&old.info.handle, 1}, Gate::kPkinit).ok());
-  EXPECT_EQ(*store_->Commit(txn, kNow), 1u);
-  const auto copy = store_->Get(key.to);
-  ASSERT_TRUE(copy.ok()) << copy.status();
-  EXPECT_EQ(copy->info.gate, Gate::kPkinit);
+  EXPECT_FALSE(store_->Commit(txn, kNow).ok());
+  EXPECT_TRUE(absl::IsNotFound(store_->Get(key.to).status()));
+  EXPECT_TRUE(store_->Abort(txn).ok());
+  // Begun anew it has that gate. Others' gates are nothing to it.
+  const KeyRecord bob = Committed("bob@EXAMPLE.COM");
+  const RenamedKey again = As(old);
+  const TransactionId second = NewTxn();
+  ASSERT_TRUE(Rename(second, {again}).ok());
+  ASSERT_TRUE(store_->SetGate({&bob.info.handle, 1}, Gate::kPkinit).ok());
+  EXPECT_EQ(*store_->Commit(second, kNow), 1u);
+  EXPECT_EQ(store_->Get(again.to)->info.gate, Gate::kPkinit);
 }
 
-// ATTACK. The commit reaches the three servers one after the other, and an administrator's `policy` as
-// well, which does not know the copy yet. At a server that commits first the copy keeps its gate.
-// Known, and not mended yet: run it with --gtest_also_run_disabled_tests.
-TEST_P(RenamedTest, DISABLED_AGateThatIsSetAmidACommitIsTheSameAtAllServers) {
-  const auto gate_of_copy = [&](bool commit_first) {
-    const KeyRecord old = Committed(kOld);
-    const RenamedKey key = As(old);
-    const TransactionId txn = NewTxn();
-    EXPECT_TRUE(Rename(txn, {key}).ok());
-    if (commit_first) {
-      EXPECT_EQ(*store_->Commit(txn, kNow), 1u);
-    }
-    EXPECT_TRUE(store_->SetGate({&old.info.handle, 1}, Gate::kPkinit).ok());
-    EXPECT_EQ(*store_->Commit(txn, kNow), 1u);
-    return store_->Get(key.to)->info.gate;
-  };
-  EXPECT_EQ(gate_of_copy(true), gate_of_copy(false));
+// A key of one handle is staged once: as a copy of another key, or as none.
+TEST_P(RenamedTest, WhatIsStagedAsACopyIsNotStagedAsAnotherKey) {
+  const KeyRecord old = Committed(kOld), other = Committed(kOld);
+  const RenamedKey key = As(old);
+  const TransactionId txn = NewTxn();
+  ASSERT_TRUE(Rename(txn, {key}).ok());
+  EXPECT_EQ(Rename(txn, {key})->staged, 1u) << "asked again";
+  EXPECT_EQ(*store_->Count(KeyState::kStaged), 1u);
+  KeyRecord record = RecordForTest(random_, kNew);
+  record.info.handle = key.to;
+  EXPECT_TRUE(absl::IsAlreadyExists(store_->Stage(txn, {record}, kNow)));
+  RenamedKey of_other = As(other);
+  of_other.to = key.to;
+  EXPECT_TRUE(absl::IsAlreadyExists(Rename(txn, {of_other}).status()));
+  EXPECT_EQ(store_->GetStaged(txn, key.to)->copied->handle, old.info.handle);
+  EXPECT_EQ(*store_->Commit(txn, kNow), 1u);
 }
 
 // ATTACK. Each deletion opens all that is staged, while nothing else is written: no replay entry, no
 // mark of nonces, so no login. Whoever may stage and delete stops the realm so for a moment each time.
-// Known, and not mended yet: run it with --gtest_also_run_disabled_tests.
-TEST_P(RenamedTest, DISABLED_ADeletionReadsNothingThatIsNoCopy) {
-  const auto time_of_deletion = [&] {
-    const KeyRecord old = Committed(kOld);
-    const absl::Time begin = absl::Now();
-    EXPECT_EQ(store_->DeleteNamed({{old.info.handle, kOld}})->changed, 1u);
-    return absl::Now() - begin;
-  };
-  absl::Duration before = time_of_deletion();
-  for (int i = 0; i < 5; ++i) before = std::min(before, time_of_deletion());
-  for (int txn = 0; txn < 8; ++txn) {
-    std::vector<KeyRecord> records;
-    for (int i = 0; i < 1024; ++i) {
-      records.push_back(RecordForTest(random_, absl::StrCat("u", txn, "x", i, "@EXAMPLE.COM"),
-                                      kEnctypeAes256Gcm));
-    }
-    ASSERT_TRUE(store_->Stage(NewTxn(), records, kNow).ok());
-  }
-  absl::Duration after = time_of_deletion();
-  for (int i = 0; i < 5; ++i) after = std::min(after, time_of_deletion());
-  EXPECT_LT(after, 3 * before + absl::Milliseconds(3))
-      << "with 8,192 of " << limits::kMaxStagedKeys << " staged keys; without them " << before;
+// So it goes by the names of what is staged, and a damaged record is none of its business.
+TEST_P(RenamedTest, ADeletionOpensNothingThatIsStaged) {
+  const KeyRecord old = Committed(kOld), staged = RecordForTest(random_, "bob@EXAMPLE.COM");
+  const TransactionId txn = NewTxn(), copies = NewTxn();
+  ASSERT_TRUE(store_->Stage(txn, {staged}, kNow).ok());
+  ASSERT_TRUE(Rename(copies, {As(old)}).ok());
+  store_.reset();
+  const std::shared_ptr<KvEngine> engine = Engine();
+  size_t damaged = 0;
+  ASSERT_TRUE(engine->Write("damage", [&](KvTxn& write) -> absl::Status {
+    std::vector<std::string> keys;
+    absl::Status done = write.ScanNames(record_format::kStaged, "", [&](absl::string_view key) {
+      keys.emplace_back(key);
+      return true;
+    });
+    for (const std::string& key : keys) done.Update(write.Put(record_format::kStaged, key, "x"));
+    damaged = keys.size();
+    return done;
+  }).ok());
+  EXPECT_EQ(damaged, 2u);
+  auto opened =
+      ShareStore::Open(engine, {kIdentityForTest, StoreKeysForTest(), &SystemRandom(), 1 << 20});
+  ASSERT_TRUE(opened.ok()) << opened.status();
+  store_ = *std::move(opened);
+  EXPECT_EQ(store_->DeleteNamed({{old.info.handle, kOld}})->changed, 1u);
+  EXPECT_EQ(*store_->Count(KeyState::kStaged), 1u) << "the copy goes, and what is none stays";
 }
 
 // Whose the first of its copies was each says, over however many names, and after a restart.
@@ -367,17 +379,17 @@ TEST_P(RenamedTest, ACopyOfACopyKnowsTheFirst) {
     const TransactionId txn = NewTxn();
     const auto staged = Rename(txn, {key}, to);
     ASSERT_TRUE(staged.ok()) << staged.status();
-    EXPECT_THAT(staged->first_owners, ElementsAre(PrincipalIdOf(kOld)));
+    EXPECT_THAT(staged->lineages, ElementsAre(LineageOf(PrincipalIdOf(kOld))));
     EXPECT_EQ(*store_->Commit(txn, kNow), 1u);
     Reopen();
     const auto copy = store_->Get(key.to);
     ASSERT_TRUE(copy.ok()) << copy.status();
-    EXPECT_EQ(copy->first_owner(), PrincipalIdOf(kOld));
+    EXPECT_EQ(copy->lineage(), LineageOf(PrincipalIdOf(kOld)));
     EXPECT_EQ(copy->copied->handle, key.from.handle);
     key = As(*copy);
     to = i == 0 ? kOld : absl::StrCat("alice", i, "@EXAMPLE.COM");
   }
-  EXPECT_EQ(first.first_owner(), PrincipalIdOf(kOld));
+  EXPECT_EQ(first.guessed(), PrincipalIdOf(kOld)) << "whoever gets that name shares nothing with them";
 }
 
 TEST_P(RenamedTest, AnotherEpochIsRefused) {

@@ -230,7 +230,7 @@ absl::Status ShareStore::StageIn(KvTxn& txn, const TransactionId& id,
   RETURN_IF_ERROR(CheckNotCommitted(txn, records));
   RETURN_IF_ERROR(staging.CheckFree(records));
   for (const KeyRecord& record : records) {
-    ASSIGN_OR_RETURN(bool added, staging.Put(record.info.handle, SealKey(epoch, record)));
+    ASSIGN_OR_RETURN(bool added, staging.Put(record, SealKey(epoch, record)));
     if (added) ++state->keys;
   }
   state->time = now;
@@ -252,7 +252,8 @@ absl::StatusOr<size_t> ShareStore::Commit(const TransactionId& id, absl::Time no
     if (staged->size() != state->keys) {
       return absl::DataLossError(absl::StrCat(
           "the transaction staged ", state->keys, " keys but ", staged->size(),
-          " are there, unless keys that it was to rename were deleted: abort it and begin anew"));
+          " are there, unless keys that it was to rename were deleted or got another gate: abort it and "
+          "begin anew"));
     }
     std::vector<Handle> handles;
     for (const auto& key : *staged) handles.push_back(key.first);
@@ -262,7 +263,7 @@ absl::StatusOr<size_t> ShareStore::Commit(const TransactionId& id, absl::Time no
     // epoch before becomes one of the present.
     for (auto& [handle, sealed] : *staged) {
       absl::Status s = OpenKey(handle, AsBytes(sealed), DecodeKeyRecord).status();
-      if (s.ok()) s = RenewCopy(txn, view, handle, &sealed);
+      if (s.ok()) s = CheckCopy(txn, view, handle, sealed);
       if (!s.ok()) return s;
       ASSIGN_OR_RETURN(const auto renewed, Renewed(handle, AsBytes(sealed), view));
       s = PutKey(txn, AsText(handle), renewed.value_or(sealed));
@@ -367,7 +368,10 @@ absl::StatusOr<KeyRecord> ShareStore::GetStaged(const TransactionId& id,
   ASSIGN_OR_RETURN(std::unique_ptr<const KvTxn> txn, engine_->BeginRead());
   // The store's, whatever epoch this process has heard of: nothing is computed with it.
   ASSIGN_OR_RETURN(const EpochView view, ViewIn(*txn));
-  return OpenShares(handle, txn->Get(rf::kStaged, StagedKey(id, handle)), view);
+  const absl::StatusOr<std::string> name = Staging::Find(*txn, id, handle);
+  if (absl::IsNotFound(name.status())) return UnknownHandle(handle);
+  RETURN_IF_ERROR(name.status());
+  return OpenShares(handle, txn->Get(rf::kStaged, *name), view);
 }
 
 absl::StatusOr<size_t> ShareStore::Delete(absl::Span<const Handle> handles) {
@@ -391,6 +395,9 @@ absl::Status ShareStore::SetGate(absl::Span<const Handle> handles, Gate gate) {
   return engine_->Write("set the gate of keys", [&](KvTxn& txn) -> absl::Status {
     ASSIGN_OR_RETURN(const EpochView view, ViewIn(txn));
     RETURN_IF_ERROR(PrefetchKeys(txn, handles, /*records=*/true));
+    // A copy is committed at the three servers one after the other, and none must have another gate.
+    RETURN_IF_ERROR(
+        DropCopiesOf(txn, absl::flat_hash_set<Handle>(handles.begin(), handles.end())));
     for (const Handle& handle : handles) {
       ASSIGN_OR_RETURN(KeyRecord record, OpenShares(handle, GetKey(txn, AsText(handle)), view));
       record.info.gate = gate;
@@ -404,14 +411,15 @@ absl::Status ShareStore::Visit(KeyState state, absl::string_view from, Visitor v
   ASSIGN_OR_RETURN(std::unique_ptr<const KvTxn> txn, engine_->BeginRead());
   RETURN_IF_ERROR(EpochIn(*txn).status());
   const bool committed = state == KeyState::kCommitted;
-  const size_t skip = committed ? 0 : sizeof(TransactionId);
   const auto one = [&](absl::string_view key, absl::StatusOr<absl::Span<const uint8_t>> record) {
-    Handle handle;
-    if (key.size() != skip + handle.size()) {
-      return visit(absl::DataLossError("a key record has a damaged name"));
+    std::optional<StagedName> name;
+    if (!committed) {
+      name = ParseStagedKey(key);
+    } else if (key.size() == sizeof(Handle)) {
+      ByteReader(AsBytes(key)).Into(name.emplace().handle);
     }
-    ByteReader(AsBytes(key.substr(skip))).Into(handle);
-    return visit(OpenKey(handle, std::move(record), DecodeKeyInfo));
+    if (!name.has_value()) return visit(absl::DataLossError("a key record has a damaged name"));
+    return visit(OpenKey(name->handle, std::move(record), DecodeKeyInfo));
   };
   return committed ? ScanKeys(*txn, from, one) : txn->Scan(rf::kStaged, from, one);
 }

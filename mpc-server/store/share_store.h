@@ -98,7 +98,7 @@ struct RenamedKey {
 
 struct RenamedKeys {
   size_t staged = 0;
-  absl::flat_hash_set<PrincipalId> first_owners;  // of those
+  absl::flat_hash_set<PrincipalId> lineages;  // of those
   std::vector<Handle> unknown;  // of the old ones, for the history alone: they are collected
 };
 
@@ -144,8 +144,9 @@ class ShareStore {
                                            absl::Span<const RenamedKey> keys,
                                            const std::string& principal, uint64_t epoch,
                                            absl::Time now);
-  // Returns the number of keys. FailedPrecondition: of a key that was to be renamed, the old one was
-  // deleted meanwhile; if its gate was changed, the new one has that. Committing again within limits::kStagedKeyLife returns the same.
+  // Returns the number of keys. FailedPrecondition, DataLoss: of a key that was to be renamed, the old
+  // one was deleted meanwhile, or got another gate. Committing again within limits::kStagedKeyLife
+  // returns the same.
   absl::StatusOr<size_t> Commit(const TransactionId& txn, absl::Time now);
   // Returns the number of staged keys dropped, 0 when the transaction is unknown.
   absl::StatusOr<size_t> Abort(const TransactionId& txn);
@@ -176,7 +177,8 @@ class ShareStore {
   absl::Status ForEachRetired(const Handle& first, RetiredVisitor visit) const;
   absl::StatusOr<size_t> CountRetired() const;
 
-  // NotFound, naming the handle and changing nothing, unless all are committed.
+  // NotFound, naming the handle and changing nothing, unless all are committed. Staged copies of them
+  // are dropped: their renaming fails.
   absl::Status SetGate(absl::Span<const Handle> handles, Gate gate);
 
   // Calls `visit` for each key in the order of handles (staged: of transactions) until it returns
@@ -330,11 +332,12 @@ class ShareStore {
   std::string SealKey(uint64_t epoch, const KeyRecord& record) const;
   absl::StatusOr<KeyRecord> RenamedIn(const KvTxn& txn, const EpochView& view,
                                       const RenamedKey& key, const std::string& principal) const;
-  // Of a staged key that is to be committed: of a copy, what the key has become of which it is one.
-  absl::Status RenewCopy(const KvTxn& txn, const EpochView& view, const Handle& handle,
-                         std::string* sealed) const;
+  // Of a staged key that is to be committed: of a copy, whether that of which it is one is still there.
+  absl::Status CheckCopy(const KvTxn& txn, const EpochView& view, const Handle& handle,
+                         absl::string_view sealed) const;
   absl::StatusOr<std::optional<CopiedFrom>> CopiedOf(const Handle& handle,
                                                      absl::Span<const uint8_t> sealed) const;
+  // Of staged ones.
   absl::Status DropCopiesOf(KvTxn& txn, const absl::flat_hash_set<Handle>& gone) const;
   // Adds to the transaction what is sealed as of `epoch`.
   absl::Status StageIn(KvTxn& txn, const TransactionId& id, absl::Span<const KeyRecord> records,

@@ -509,10 +509,9 @@ absl::StatusOr<size_t> ShareStore::RewriteStaged() {
       more = some.size() == kStagedPerWrite;
       for (const auto& [key, sealed] : some) {
         from = key + '\0';  // the least key above it
-        if (key.size() != sizeof(TransactionId) + sizeof(Handle)) continue;
-        Handle handle{};
-        ByteReader(AsBytes(key).subspan(sizeof(TransactionId))).Into(handle);
-        const auto renewed = Renewed(handle, AsBytes(sealed), view);
+        const std::optional<StagedName> name = ParseStagedKey(key);
+        if (!name.has_value()) continue;
+        const auto renewed = Renewed(name->handle, AsBytes(sealed), view);
         if (!renewed.ok()) ++damaged;
         if (!renewed.ok() || !renewed->has_value()) continue;
         RETURN_IF_ERROR(txn.Put(rf::kStaged, key, **renewed));

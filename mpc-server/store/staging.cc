@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "absl/container/flat_hash_set.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "mpc-server/base/bytes.h"
@@ -35,19 +35,27 @@ absl::StatusOr<Staging::State> Decode(absl::Span<const uint8_t> value) {
   return state;
 }
 
-// The handle in a key of `staged`.
-Handle HandleOf(absl::string_view key) {
-  Handle handle{};
-  ByteReader in(AsBytes(key));
-  in.Bytes(sizeof(TransactionId));
-  in.Into(handle);
-  return handle;
-}
-
 }  // namespace
 
 std::string StagedKey(const TransactionId& id, const Handle& handle) {
   return absl::StrCat(AsText(id), AsText(handle));
+}
+
+std::string StagedKey(const TransactionId& id, const KeyRecord& record) {
+  std::string key = StagedKey(id, record.info.handle);
+  if (record.copied.has_value()) absl::StrAppend(&key, AsText(record.copied->handle));
+  return key;
+}
+
+std::optional<StagedName> ParseStagedKey(absl::string_view key) {
+  constexpr size_t kPlain = sizeof(TransactionId) + sizeof(Handle);
+  if (key.size() != kPlain && key.size() != kPlain + sizeof(Handle)) return std::nullopt;
+  StagedName name;
+  ByteReader in(AsBytes(key));
+  in.Into(name.txn);
+  in.Into(name.handle);
+  if (key.size() > kPlain) in.Into(name.copied.emplace());
+  return name;
 }
 
 absl::StatusOr<Staging::State> Staging::Read() const {
@@ -67,26 +75,40 @@ absl::Status Staging::CheckFree(absl::Span<const KeyRecord> records) const {
         absl::StrCat("more than ", limits::kMaxStagedKeys,
                      " keys would be staged: commit or abort the other transactions first"));
   }
-  absl::flat_hash_set<Handle> wanted;
-  for (const KeyRecord& record : records) wanted.insert(record.info.handle);
+  absl::flat_hash_map<Handle, std::string> wanted;
+  for (const KeyRecord& record : records) wanted[record.info.handle] = StagedKey(id_, record);
   absl::Status result;
   absl::Status scanned = txn_.ScanNames(rf::kStaged, "", [&](absl::string_view key) {
-    if (absl::StartsWith(key, AsText(id_))) return true;
-    const Handle taken = HandleOf(key);
-    if (!wanted.contains(taken)) return true;
+    const std::optional<StagedName> name = ParseStagedKey(key);
+    const auto found = name.has_value() ? wanted.find(name->handle) : wanted.end();
+    if (found == wanted.end() || found->second == key) return true;
     result = absl::AlreadyExistsError(
-        absl::StrCat("key ", HandleText(taken), " is staged by another transaction"));
+        absl::StrCat("key ", HandleText(name->handle), " is staged by ",
+                     name->txn == id_ ? "this transaction already, as a copy of another key or as none"
+                                      : "another transaction"));
     return false;
   });
   result.Update(scanned);
   if (!result.ok()) return result;
   std::vector<std::string> keys;  // Put() asks for each
-  for (const KeyRecord& record : records) keys.push_back(StagedKey(id_, record.info.handle));
+  for (auto& [handle, key] : wanted) keys.push_back(std::move(key));
   return txn_.Prefetch(rf::kStaged, keys);
 }
 
-absl::StatusOr<bool> Staging::Put(const Handle& handle, absl::string_view sealed) {
-  const std::string key = StagedKey(id_, handle);
+absl::StatusOr<std::string> Staging::Find(const KvTxn& txn, const TransactionId& id,
+                                          const Handle& handle) {
+  const std::string begin = StagedKey(id, handle);
+  std::string found;
+  RETURN_IF_ERROR(txn.ScanNames(rf::kStaged, begin, [&](absl::string_view key) {
+    if (absl::StartsWith(key, begin)) found = std::string(key);
+    return false;
+  }));
+  if (!found.empty()) return found;
+  return absl::NotFoundError("the transaction did not stage this key");
+}
+
+absl::StatusOr<bool> Staging::Put(const KeyRecord& record, absl::string_view sealed) {
+  const std::string key = StagedKey(id_, record);
   const absl::Status old = txn_.Get(rf::kStaged, key).status();
   if (!old.ok() && !absl::IsNotFound(old)) return old;
   RETURN_IF_ERROR(txn_.Put(rf::kStaged, key, sealed));
@@ -98,19 +120,23 @@ absl::StatusOr<std::vector<std::pair<Handle, std::string>>> Staging::Keys() cons
   RETURN_IF_ERROR(txn_.Scan(rf::kStaged, AsText(id_),
                             [&](absl::string_view key, absl::Span<const uint8_t> value) {
                               if (!absl::StartsWith(key, AsText(id_))) return false;
-                              found.emplace_back(HandleOf(key), std::string(AsText(value)));
+                              const std::optional<StagedName> name = ParseStagedKey(key);
+                              if (!name.has_value()) return true;
+                              found.emplace_back(name->handle, std::string(AsText(value)));
                               return true;
                             }));
   return found;
 }
 
 absl::StatusOr<size_t> Staging::DropKeys() {
-  const auto keys = Keys();
-  if (!keys.ok()) return keys.status();
-  for (const auto& [handle, sealed] : *keys) {
-    RETURN_IF_ERROR(txn_.Delete(rf::kStaged, StagedKey(id_, handle)));
-  }
-  return keys->size();
+  std::vector<std::string> keys;
+  RETURN_IF_ERROR(txn_.ScanNames(rf::kStaged, AsText(id_), [&](absl::string_view key) {
+    if (!absl::StartsWith(key, AsText(id_))) return false;
+    keys.emplace_back(key);
+    return true;
+  }));
+  for (const std::string& key : keys) RETURN_IF_ERROR(txn_.Delete(rf::kStaged, key));
+  return keys.size();
 }
 
 absl::StatusOr<size_t> Staging::Drop() {

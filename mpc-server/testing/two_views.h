@@ -227,7 +227,7 @@ class TwoViews {
     const auto record = realm_.store(kLiar).Get(users_[job].info.handle);
     std::vector<JobWork> work(1);
     work[0].client = &record->info;
-    work[0].AddOpen(UseOf(record->info, *record->FindUsage(kUsagePreauth)),
+    work[0].AddOpen(UseOf(*record, *record->FindUsage(kUsagePreauth)),
                     {record->info.handle, kUsagePreauth, preauths_[job]});
     Ballot ballot(nullptr);
     ballot.bytes = proposal_;
