@@ -422,7 +422,8 @@ TEST_P(HandOverTest, ARenamedKeyComesAsThat) {
   const auto copy = realm_.store(lost()).Get(key.to);
   ASSERT_TRUE(copy.ok()) << copy.status();
   EXPECT_EQ(copy->info.principal, "alice.smith@EXAMPLE.COM");
-  EXPECT_EQ(copy->copied, (CopiedFrom{key.from.handle, realm_.alice.info.principal_id}));
+  EXPECT_EQ(copy->copied,
+            (CopiedFrom{key.from.handle, LineageOf(realm_.alice.info.principal_id)}));
 }
 
 // The three confirm to each other in which shape they verify records. Two records of a key that
