@@ -3,6 +3,7 @@
 
     garbage_login(realm, user, size)         AS-REQ, a pre-authentication of noise of enctype 18, and
                                              so much padata that the request has `size` bytes
+    login_of_a_realm(realm, named)           AS-REQ that calls the KDC's realm `named`
     garbage_ticket(realm, wanted, service, enctype, size)   TGS-REQ for a ticket to `wanted` whose
                                              own "ticket" for `service` is `size` random bytes
     garbage_tgt(realm, wanted, size)         the same with a "TGT" that looks as if our servers had sealed it
@@ -73,6 +74,10 @@ def garbage_login(realm, user, size, enctype=18):
         return _request(AS_REQ, (stamp, _padata(149, b''), _padata(PA_UNKNOWN, bytes(filling))),
                         _body(realm, f'krbtgt/{realm}', enctype, user))
     return made(max(0, size - len(made(0)) - 8))
+
+
+def login_of_a_realm(realm, named):
+    return _request(AS_REQ, (_padata(149, b''),), _body(named, f'krbtgt/{realm}', 18, 'nobody'))
 
 
 def _ap_req(realm, service, enctype, cipher, kvno):

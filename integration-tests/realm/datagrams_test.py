@@ -12,6 +12,7 @@ import pytest
 import daemon
 import datagrams
 import realm as realm_module
+from datagrams import der
 
 SERVICE = 'HTTP/www.example.com'   # protected
 LOCAL = 'host/www.example.com'      # a KDC opens the ticket before it makes one for it
@@ -62,6 +63,8 @@ def test_a_flood_of_password_changes(live):
     assert text.count('"verdict":"BAD_TAG"') - found_bad > sent[0] / 4, 'the harness sees'
 
 
+RESPONSE_TOO_BIG = 52  # KRB_ERR_RESPONSE_TOO_BIG
+
 LONG = 60_000     # bytes: 3,750 blocks of keystream
 AT_ONCE = 64
 WITHOUT_THEM = 10_000  # blocks of a batch, ample
@@ -101,6 +104,24 @@ def test_long_garbage_tgts_are_not_decrypted(live):
     jobs = [job['verdict'] for batch in batches for job in batch.get('jobs', [])]
     assert max(batch.get('aes_blocks', 0) for batch in batches) < WITHOUT_THEM
     assert jobs.count('BAD_TAG') >= AT_ONCE
+
+
+LONGER_THAN_A_DATAGRAM = 40_000  # a realm's name, which stands twice in the answer
+
+
+def test_an_answer_that_fits_no_datagram_is_asked_for_again(live):
+    """krb5kdc keeps the answer. Stock ended when it was to send it again, and said "by TCP" the first time."""
+    request = datagrams.login_of_a_realm(live.name, 'R' * LONGER_THAN_A_DATAGRAM)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stream:
+        stream.settimeout(SOON)
+        for _ in range(2):
+            stream.sendto(request, ('127.0.0.1', live.ports.kdc))
+            [(tag, error)] = der.elements(stream.recv(1 << 16))
+            assert tag == 0x7e
+            [(_, fields)] = der.elements(error)
+            assert dict(der.elements(fields))[0xa6] == der.integer(RESPONSE_TOO_BIG)
+    assert live.kdc.is_running()
+    live.kinit('alice', PASSWORD)
 
 
 PLACES = 16     # for requests in progress in krb5kdc; each login waits for some hundred milliseconds
