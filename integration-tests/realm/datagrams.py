@@ -4,6 +4,8 @@
     garbage_login(realm, user, size)         AS-REQ, a pre-authentication of noise of enctype 18, and
                                              so much padata that the request has `size` bytes
     login_of_a_realm(realm, named)           AS-REQ that calls the KDC's realm `named`
+    login_with_many(realm, user, count)      AS-REQ with so many elements of padata of an unknown type, and as
+                                             many empty pre-authentications
     garbage_ticket(realm, wanted, service, enctype, size)   TGS-REQ for a ticket to `wanted` whose
                                              own "ticket" for `service` is `size` random bytes
     garbage_tgt(realm, wanted, size)         the same with a "TGT" that looks as if our servers had sealed it
@@ -78,6 +80,11 @@ def garbage_login(realm, user, size, enctype=18):
 
 def login_of_a_realm(realm, named):
     return _request(AS_REQ, (_padata(149, b''),), _body(named, f'krbtgt/{realm}', 18, 'nobody'))
+
+
+def login_with_many(realm, user, count):
+    padata = (_padata(99, b''),) * count + (_padata(PA_ENC_TIMESTAMP, b''),) * count
+    return _request(AS_REQ, padata, _body(realm, f'krbtgt/{realm}', -24002, user))
 
 
 def _ap_req(realm, service, enctype, cipher, kvno):

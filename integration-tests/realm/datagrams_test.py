@@ -4,6 +4,7 @@
 import contextlib
 import functools
 import json
+import os
 import socket
 import time
 
@@ -122,6 +123,25 @@ def test_an_answer_that_fits_no_datagram_is_asked_for_again(live):
             assert dict(der.elements(fields))[0xa6] == der.integer(RESPONSE_TOO_BIG)
     assert live.kdc.is_running()
     live.kinit('alice', PASSWORD)
+
+
+MANY = 47_000        # elements; twice so many are the longest message
+LITTLE_TIME = 0.3    # seconds of krb5kdc's; it was more than a second
+
+
+def seconds_of(process):
+    return sum(map(int, (open(f'/proc/{process.pid()}/stat', encoding='ascii').read()
+                         .rpartition(')')[2].split()[11:13]))) / os.sysconf('SC_CLK_TCK')
+
+
+def test_many_preauths_behind_as_many_others_take_no_time(live):
+    """Each was looked for from the beginning: some megabytes a second stopped krb5kdc."""
+    request = datagrams.login_with_many(live.name, 'alice', MANY)
+    before = seconds_of(live.kdc)
+    with socket.create_connection(('127.0.0.1', live.ports.kdc), 60) as stream:
+        stream.sendall(len(request).to_bytes(4, 'big') + request)
+        assert stream.makefile('rb').read(5)[4:] == b'\x7e'
+    assert seconds_of(live.kdc) - before < LITTLE_TIME
 
 
 PLACES = 16     # for requests in progress in krb5kdc; each login waits for some hundred milliseconds
