@@ -41,7 +41,7 @@ def _padata(kind, value):
     return der.sequence(der.field(1, der.integer(kind)), der.field(2, der.octets(value)))
 
 
-def _encrypted(enctype, cipher, kvno=None):
+def encrypted(enctype, cipher, kvno=None):
     number = [der.field(1, der.integer(kvno))] if kvno is not None else []
     return der.sequence(der.field(0, der.integer(enctype)), *number,
                         der.field(2, der.octets(cipher)))
@@ -71,7 +71,7 @@ def _garbage_timestamp(enctype):
 
 def garbage_login(realm, user, size, enctype=18):
     def made(filling):
-        stamp = _padata(PA_ENC_TIMESTAMP, _encrypted(enctype, _garbage_timestamp(enctype)))
+        stamp = _padata(PA_ENC_TIMESTAMP, encrypted(enctype, _garbage_timestamp(enctype)))
         # It asks for the checksum of the request, as MIT's clients do.
         return _request(AS_REQ, (stamp, _padata(149, b''), _padata(PA_UNKNOWN, bytes(filling))),
                         _body(realm, f'krbtgt/{realm}', enctype, user))
@@ -91,10 +91,10 @@ def _ap_req(realm, service, enctype, cipher, kvno):
     ticket = der.application(TICKET, der.sequence(
         der.field(0, der.integer(5)), der.field(1, der.text(realm)),
         der.field(2, der.name(service)),
-        der.field(3, _encrypted(enctype, cipher, kvno))))
+        der.field(3, encrypted(enctype, cipher, kvno))))
     return der.application(AP_REQ, der.sequence(
         der.field(0, der.integer(5)), der.field(1, der.integer(14)), der.field(2, der.flags(0)),
-        der.field(3, ticket), der.field(4, _encrypted(18, os.urandom(200)))))
+        der.field(3, ticket), der.field(4, encrypted(18, os.urandom(200)))))
 
 
 def _as_if_sealed(size):
@@ -110,16 +110,16 @@ def garbage_password_change(realm, kvno=1):
     return struct.pack('>HHH', 6 + len(ap_req) + len(private), 1, len(ap_req)) + ap_req + private
 
 
-def _tgs_request(realm, wanted, ap_req):
+def tgs_request(realm, wanted, ap_req):
     return _request(TGS_REQ, (_padata(PA_TGS_REQ, ap_req),), _body(realm, wanted, 18))
 
 
 def garbage_ticket(realm, wanted, service, enctype, size, kvno=1):
-    return _tgs_request(realm, wanted, _ap_req(realm, service, enctype, os.urandom(size), kvno))
+    return tgs_request(realm, wanted, _ap_req(realm, service, enctype, os.urandom(size), kvno))
 
 
 def garbage_tgt(realm, wanted, size, kvno=1):
-    return _tgs_request(realm, wanted,
+    return tgs_request(realm, wanted,
                         _ap_req(realm, f'krbtgt/{realm}', LABEL, _as_if_sealed(size), kvno))
 
 
