@@ -47,7 +47,7 @@ def encrypted(enctype, cipher, kvno=None):
                         der.field(2, der.octets(cipher)))
 
 
-def _body(realm, service, enctype, user=None):
+def request_body(realm, service, enctype, user=None):
     client = [der.field(1, der.name(user))] if user else []
     return der.sequence(
         der.field(0, der.flags(CANONICALIZE)), *client, der.field(2, der.text(realm)),
@@ -74,17 +74,17 @@ def garbage_login(realm, user, size, enctype=18):
         stamp = _padata(PA_ENC_TIMESTAMP, encrypted(enctype, _garbage_timestamp(enctype)))
         # It asks for the checksum of the request, as MIT's clients do.
         return _request(AS_REQ, (stamp, _padata(149, b''), _padata(PA_UNKNOWN, bytes(filling))),
-                        _body(realm, f'krbtgt/{realm}', enctype, user))
+                        request_body(realm, f'krbtgt/{realm}', enctype, user))
     return made(max(0, size - len(made(0)) - 8))
 
 
 def login_of_a_realm(realm, named):
-    return _request(AS_REQ, (_padata(149, b''),), _body(named, f'krbtgt/{realm}', 18, 'nobody'))
+    return _request(AS_REQ, (_padata(149, b''),), request_body(named, f'krbtgt/{realm}', 18, 'nobody'))
 
 
 def login_with_many(realm, user, count):
     padata = (_padata(99, b''),) * count + (_padata(PA_ENC_TIMESTAMP, b''),) * count
-    return _request(AS_REQ, padata, _body(realm, f'krbtgt/{realm}', -24002, user))
+    return _request(AS_REQ, padata, request_body(realm, f'krbtgt/{realm}', -24002, user))
 
 
 def _ap_req(realm, service, enctype, cipher, kvno):
@@ -110,17 +110,18 @@ def garbage_password_change(realm, kvno=1):
     return struct.pack('>HHH', 6 + len(ap_req) + len(private), 1, len(ap_req)) + ap_req + private
 
 
-def tgs_request(realm, wanted, ap_req):
-    return _request(TGS_REQ, (_padata(PA_TGS_REQ, ap_req),), _body(realm, wanted, 18))
+def tgs_request(body, ap_req):
+    return _request(TGS_REQ, (_padata(PA_TGS_REQ, ap_req),), body)
 
 
 def garbage_ticket(realm, wanted, service, enctype, size, kvno=1):
-    return tgs_request(realm, wanted, _ap_req(realm, service, enctype, os.urandom(size), kvno))
+    return tgs_request(request_body(realm, wanted, 18),
+                       _ap_req(realm, service, enctype, os.urandom(size), kvno))
 
 
 def garbage_tgt(realm, wanted, size, kvno=1):
-    return tgs_request(realm, wanted,
-                        _ap_req(realm, f'krbtgt/{realm}', LABEL, _as_if_sealed(size), kvno))
+    return tgs_request(request_body(realm, wanted, 18),
+                       _ap_req(realm, f'krbtgt/{realm}', LABEL, _as_if_sealed(size), kvno))
 
 
 def with_more_padata(request, size=16):
