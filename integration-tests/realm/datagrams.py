@@ -3,6 +3,9 @@
 
     garbage_login(realm, user, size)         AS-REQ, a pre-authentication of noise of enctype 18, and
                                              so much padata that the request has `size` bytes
+    login_of_a_realm(realm, named)           AS-REQ that calls the KDC's realm `named`
+    login_with_many(realm, user, count)      AS-REQ with so many elements of padata of an unknown type, and as
+                                             many empty pre-authentications
     garbage_ticket(realm, wanted, service, enctype, size)   TGS-REQ for a ticket to `wanted` whose
                                              own "ticket" for `service` is `size` random bytes
     garbage_tgt(realm, wanted, size)         the same with a "TGT" that looks as if our servers had sealed it
@@ -38,13 +41,13 @@ def _padata(kind, value):
     return der.sequence(der.field(1, der.integer(kind)), der.field(2, der.octets(value)))
 
 
-def _encrypted(enctype, cipher, kvno=None):
+def encrypted(enctype, cipher, kvno=None):
     number = [der.field(1, der.integer(kvno))] if kvno is not None else []
     return der.sequence(der.field(0, der.integer(enctype)), *number,
                         der.field(2, der.octets(cipher)))
 
 
-def _body(realm, service, enctype, user=None):
+def request_body(realm, service, enctype, user=None):
     client = [der.field(1, der.name(user))] if user else []
     return der.sequence(
         der.field(0, der.flags(CANONICALIZE)), *client, der.field(2, der.text(realm)),
@@ -68,21 +71,30 @@ def _garbage_timestamp(enctype):
 
 def garbage_login(realm, user, size, enctype=18):
     def made(filling):
-        stamp = _padata(PA_ENC_TIMESTAMP, _encrypted(enctype, _garbage_timestamp(enctype)))
+        stamp = _padata(PA_ENC_TIMESTAMP, encrypted(enctype, _garbage_timestamp(enctype)))
         # It asks for the checksum of the request, as MIT's clients do.
         return _request(AS_REQ, (stamp, _padata(149, b''), _padata(PA_UNKNOWN, bytes(filling))),
-                        _body(realm, f'krbtgt/{realm}', enctype, user))
+                        request_body(realm, f'krbtgt/{realm}', enctype, user))
     return made(max(0, size - len(made(0)) - 8))
+
+
+def login_of_a_realm(realm, named):
+    return _request(AS_REQ, (_padata(149, b''),), request_body(named, f'krbtgt/{realm}', 18, 'nobody'))
+
+
+def login_with_many(realm, user, count):
+    padata = (_padata(99, b''),) * count + (_padata(PA_ENC_TIMESTAMP, b''),) * count
+    return _request(AS_REQ, padata, request_body(realm, f'krbtgt/{realm}', -24002, user))
 
 
 def _ap_req(realm, service, enctype, cipher, kvno):
     ticket = der.application(TICKET, der.sequence(
         der.field(0, der.integer(5)), der.field(1, der.text(realm)),
         der.field(2, der.name(service)),
-        der.field(3, _encrypted(enctype, cipher, kvno))))
+        der.field(3, encrypted(enctype, cipher, kvno))))
     return der.application(AP_REQ, der.sequence(
         der.field(0, der.integer(5)), der.field(1, der.integer(14)), der.field(2, der.flags(0)),
-        der.field(3, ticket), der.field(4, _encrypted(18, os.urandom(200)))))
+        der.field(3, ticket), der.field(4, encrypted(18, os.urandom(200)))))
 
 
 def _as_if_sealed(size):
@@ -98,17 +110,18 @@ def garbage_password_change(realm, kvno=1):
     return struct.pack('>HHH', 6 + len(ap_req) + len(private), 1, len(ap_req)) + ap_req + private
 
 
-def _tgs_request(realm, wanted, ap_req):
-    return _request(TGS_REQ, (_padata(PA_TGS_REQ, ap_req),), _body(realm, wanted, 18))
+def tgs_request(body, ap_req):
+    return _request(TGS_REQ, (_padata(PA_TGS_REQ, ap_req),), body)
 
 
 def garbage_ticket(realm, wanted, service, enctype, size, kvno=1):
-    return _tgs_request(realm, wanted, _ap_req(realm, service, enctype, os.urandom(size), kvno))
+    return tgs_request(request_body(realm, wanted, 18),
+                       _ap_req(realm, service, enctype, os.urandom(size), kvno))
 
 
 def garbage_tgt(realm, wanted, size, kvno=1):
-    return _tgs_request(realm, wanted,
-                        _ap_req(realm, f'krbtgt/{realm}', LABEL, _as_if_sealed(size), kvno))
+    return tgs_request(request_body(realm, wanted, 18),
+                       _ap_req(realm, f'krbtgt/{realm}', LABEL, _as_if_sealed(size), kvno))
 
 
 def with_more_padata(request, size=16):

@@ -4,6 +4,7 @@
 import contextlib
 import functools
 import json
+import os
 import socket
 import time
 
@@ -12,6 +13,7 @@ import pytest
 import daemon
 import datagrams
 import realm as realm_module
+from datagrams import der
 
 SERVICE = 'HTTP/www.example.com'   # protected
 LOCAL = 'host/www.example.com'      # a KDC opens the ticket before it makes one for it
@@ -62,6 +64,8 @@ def test_a_flood_of_password_changes(live):
     assert text.count('"verdict":"BAD_TAG"') - found_bad > sent[0] / 4, 'the harness sees'
 
 
+RESPONSE_TOO_BIG = 52  # KRB_ERR_RESPONSE_TOO_BIG
+
 LONG = 60_000     # bytes: 3,750 blocks of keystream
 AT_ONCE = 64
 WITHOUT_THEM = 10_000  # blocks of a batch, ample
@@ -101,6 +105,43 @@ def test_long_garbage_tgts_are_not_decrypted(live):
     jobs = [job['verdict'] for batch in batches for job in batch.get('jobs', [])]
     assert max(batch.get('aes_blocks', 0) for batch in batches) < WITHOUT_THEM
     assert jobs.count('BAD_TAG') >= AT_ONCE
+
+
+LONGER_THAN_A_DATAGRAM = 40_000  # a realm's name, which stands twice in the answer
+
+
+def test_an_answer_that_fits_no_datagram_is_asked_for_again(live):
+    """krb5kdc keeps the answer. Stock ended when it was to send it again, and said "by TCP" the first time."""
+    request = datagrams.login_of_a_realm(live.name, 'R' * LONGER_THAN_A_DATAGRAM)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stream:
+        stream.settimeout(SOON)
+        for _ in range(2):
+            stream.sendto(request, ('127.0.0.1', live.ports.kdc))
+            [(tag, error)] = der.elements(stream.recv(1 << 16))
+            assert tag == 0x7e
+            [(_, fields)] = der.elements(error)
+            assert dict(der.elements(fields))[0xa6] == der.integer(RESPONSE_TOO_BIG)
+    assert live.kdc.is_running()
+    live.kinit('alice', PASSWORD)
+
+
+MANY = 47_000        # elements; twice so many are the longest message
+LITTLE_TIME = 0.3    # seconds of krb5kdc's; it was more than a second
+
+
+def seconds_of(process):
+    return sum(map(int, (open(f'/proc/{process.pid()}/stat', encoding='ascii').read()
+                         .rpartition(')')[2].split()[11:13]))) / os.sysconf('SC_CLK_TCK')
+
+
+def test_many_preauths_behind_as_many_others_take_no_time(live):
+    """Each was looked for from the beginning: some megabytes a second stopped krb5kdc."""
+    request = datagrams.login_with_many(live.name, 'alice', MANY)
+    before = seconds_of(live.kdc)
+    with socket.create_connection(('127.0.0.1', live.ports.kdc), 60) as stream:
+        stream.sendall(len(request).to_bytes(4, 'big') + request)
+        assert stream.makefile('rb').read(5)[4:] == b'\x7e'
+    assert seconds_of(live.kdc) - before < LITTLE_TIME
 
 
 PLACES = 16     # for requests in progress in krb5kdc; each login waits for some hundred milliseconds
