@@ -304,6 +304,10 @@ IN_THE_REALM = {'realm': realm_case, 'units': units_case, 'watchdog': watchdog_c
 
 def main():
     chosen = sys.argv[4:] or [*ALONE, *IN_THE_REALM]
+    unknown = set(chosen) - {*ALONE, *IN_THE_REALM}
+    if unknown:
+        print(f'no such case: {", ".join(sorted(unknown))}', file=sys.stderr)
+        return 2
     WORK.mkdir(parents=True, exist_ok=True)
     (WORK / 'shared').mkdir(exist_ok=True)
     (WORK / 'readme.log').unlink(missing_ok=True)
