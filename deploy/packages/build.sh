@@ -64,6 +64,8 @@ make_chroot() {
     touch "$root/.bare"
   fi
   enter_chroot
+  # Configuration of apt came from this machine; packages that have a file of the same name keep it.
+  printf 'Dpkg::Options { "--force-confdef"; "--force-confold"; };\n' > "$root/etc/apt/apt.conf.d/99keep"
   # Sources of krb5 are in the same places as its packages.
   find "$root/etc/apt" -name '*.sources' -exec sed -i 's/^Types: deb$/Types: deb deb-src/' {} +
   find "$root/etc/apt" -name '*.list' -exec sed -i -E '/^deb-src/d; s/^deb (.*)$/&\ndeb-src \1/' {} +
