@@ -49,10 +49,10 @@ date_of() {
 }
 
 # The tree to package: what git knows, with changes that are not committed.
-tracked_tree() {
+tracked_state() {
   local state
   state=$(git -C "$repository" stash create 2> /dev/null) || true
-  git -C "$repository" archive "${state:-HEAD}"
+  git -C "$repository" rev-parse "${state:-HEAD}^{tree}"
 }
 
 # ---- The chroot ----------------------------------------------------------------------------------
@@ -64,6 +64,8 @@ make_chroot() {
     touch "$root/.bare"
   fi
   enter_chroot
+  # Configuration of apt came from this machine; packages that have a file of the same name keep it.
+  printf 'Dpkg::Options { "--force-confdef"; "--force-confold"; };\n' > "$root/etc/apt/apt.conf.d/99keep"
   # Sources of krb5 are in the same places as its packages.
   find "$root/etc/apt" -name '*.sources' -exec sed -i 's/^Types: deb$/Types: deb deb-src/' {} +
   find "$root/etc/apt" -name '*.list' -exec sed -i -E '/^deb-src/d; s/^deb (.*)$/&\ndeb-src \1/' {} +
@@ -177,7 +179,7 @@ export_source() {
   local folder=$1 date=$2 systemd=deploy/systemd
   rm -rf "$folder"
   mkdir -p "$folder"
-  tracked_tree | tar -x -C "$folder"
+  git -C "$repository" archive "$(tracked_state)" | tar -x -C "$folder"
   cd "$folder"
   cp -r deploy/packages/debian debian
   cp $systemd/mpc-server.service debian/mpc-server.service
@@ -199,8 +201,23 @@ offer_krb5() {
   inside env DEBIAN_FRONTEND=noninteractive apt-get -q -y --allow-downgrades upgrade
 }
 
+own_fingerprint() {
+  {
+    tracked_state
+    sed -n '/^build_package/,/^}/p' "$0"
+    echo "$version $(date_of .)"
+    cat "$out/krb5.built"
+  } | sha256sum | cut -c1-16
+}
+
 build_own() {
-  local folder=$root$work/mpc-kdc/source
+  local folder=$root$work/mpc-kdc/source made
+  [ -e "$out/krb5.built" ] || { echo "$release: build krb5 first" >&2; return 1; }
+  made=$(own_fingerprint)
+  if [ "$(cat "$out/mpc-kdc.built" 2> /dev/null)" = "$made" ]; then
+    echo "$release: our packages are built already"
+    return
+  fi
   enter_chroot
   (export_source "$folder" "$(date_of .)")
   index
@@ -211,13 +228,14 @@ build_own() {
   rm -f "$out"/{mpc-,login-storm}*.deb "$out"/mpc-kdc_*
   cp "$root$work"/mpc-kdc/*.{deb,dsc,tar.xz,changes,buildinfo} "$out"
   index
+  echo "$made" > "$out/mpc-kdc.built"
 }
 
 # ---- lintian -------------------------------------------------------------------------------------
 
 # In the chroot, in an empty folder: errors and warnings of the .deb files in FOLDER, without versions.
 lintian_tags() {
-  inside sh -c "cd $1 && lintian --allow-root --no-tag-display-limit *.deb" |
+  inside sh -c "cd $1 && lintian --allow-root --tag-display-limit 0 *.deb" |
     sed -nE '/^[EW]: /{s/[0-9]+\.[0-9][^ ]*-[0-9][^ )]*//g;p}' | sort -u
 }
 
@@ -232,7 +250,7 @@ fetch_stock_krb5() {
 check_lintian() {
   enter_chroot
   progress 'lintian of our packages' lintian inside sh -c "cd $work/mpc-kdc && \
-    lintian --allow-root --no-tag-display-limit --fail-on error,warning mpc-kdc_*.changes"
+    lintian --allow-root --tag-display-limit 0 --fail-on error,warning mpc-kdc_*.changes"
   rm -rf "$root$work/ours" "$root$work/stock"
   mkdir -p "$root$work/ours" "$root$work/stock"
   cp "$out"/*+mpckdc*.deb "$root$work/ours"
@@ -272,21 +290,24 @@ leave() {
   case $root in "${out%/*}"/*) chroot_end "$root" || true ;; esac
   exit $status
 }
-exec 9> "$root.lock"
-flock -n 9 || { echo "$release: waiting for another build.sh"; flock 9; }
-command -v apt-ftparchive > /dev/null || apt-get -q -y --no-install-recommends install apt-utils
-chroot_tools debootstrap git
-trap leave EXIT
-trap 'exit 130' INT TERM
-for part in $parts; do
-  case $part in
-    chroot) make_chroot ;;
-    krb5) build_krb5 ;;
-    mpc-kdc) build_own ;;
-    lintian) check_lintian ;;
-    mit) run_mit_tests ;;
-    *) usage ;;
-  esac
-done
-echo "$release: packages are in $out"
-exit
+main() {
+  exec 9> "$root.lock"
+  flock -n 9 || { echo "$release: waiting for another build.sh"; flock 9; }
+  command -v apt-ftparchive > /dev/null || apt-get -q -y --no-install-recommends install apt-utils
+  chroot_tools debootstrap git
+  trap leave EXIT
+  trap 'exit 130' INT TERM
+  for part in $parts; do
+    case $part in
+      chroot) make_chroot ;;
+      krb5) build_krb5 ;;
+      mpc-kdc) build_own ;;
+      lintian) check_lintian ;;
+      mit) run_mit_tests ;;
+      *) usage ;;
+    esac
+  done
+  echo "$release: packages are in $out"
+}
+
+main; exit  # on one line: the script may be edited while it runs

@@ -15,13 +15,17 @@ first=$build/$release second=$build/$release-again
 # The second build of our packages links the first build's krb5, as the first did.
 if [[ $parts != *krb5* ]]; then
   mkdir -p "$second"
-  cp "$first"/*+mpckdc*.deb "$second"
+  cp "$first"/*+mpckdc*.deb "$first/krb5.built" "$second"
 fi
 # shellcheck disable=SC2086  # words
 CCACHE_DISABLE=1 BUILD_NAME=again "$here/build.sh" "$release" $parts
 
 different=0 same=0
 for part in $parts; do
+  cmp -s "$first/$part.built" "$second/$part.built" || {
+    echo "$release: $first has $part of another source: make packages RELEASES=$release" >&2
+    exit 1
+  }
   case $part in krb5) pattern='*+mpckdc*' ;; mpc-kdc) pattern='mpc-* login-storm*' ;; esac
   # shellcheck disable=SC2086
   for file in $(cd "$second" && ls $pattern); do

@@ -34,4 +34,5 @@ cd "$root"
 mkdir -p .before
 pivot_root . .before
 umount -l /.before
+mount --make-rshared /  # systemd leaves that to whoever makes a container; LoadCredential= needs it
 exec /usr/bin/env -i container=mpc-kdc PATH=/usr/sbin:/usr/bin:/sbin:/bin /sbin/init

@@ -73,6 +73,7 @@ def packages_case():
             continue
         folder = WORK / 'unpacked' / package.stem
         shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
         machines.run('dpkg-deb', '-x', package, folder)
         for file in folder.rglob('*'):
             if file.is_symlink() or not file.is_file() or file.read_bytes()[:4] != b'\x7fELF':
@@ -304,6 +305,10 @@ IN_THE_REALM = {'realm': realm_case, 'units': units_case, 'watchdog': watchdog_c
 
 def main():
     chosen = sys.argv[4:] or [*ALONE, *IN_THE_REALM]
+    unknown = set(chosen) - {*ALONE, *IN_THE_REALM}
+    if unknown:
+        print(f'no such case: {", ".join(sorted(unknown))}', file=sys.stderr)
+        return 2
     WORK.mkdir(parents=True, exist_ok=True)
     (WORK / 'shared').mkdir(exist_ok=True)
     (WORK / 'readme.log').unlink(missing_ok=True)
@@ -319,6 +324,7 @@ def main():
                     IN_THE_REALM[name](cluster)
     except (Failed, machines.MachineError, subprocess.CalledProcessError) as error:
         print(f'{RELEASE}: FAILED: {error}', file=sys.stderr)
+        print(f'{RELEASE}: journals: journalctl -D {WORK}/*/NAME/upper/var/log/journal', file=sys.stderr)
         return 1
     say('packages-check passed')
     return 0
