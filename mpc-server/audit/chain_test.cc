@@ -249,6 +249,19 @@ TEST_F(ChainTest, WhatIsNoLogIsRefusedWithTheReason) {
   EXPECT_FALSE(FindFiles({folder_.path()}).ok());
 }
 
+// Else the rest of the line would be its owner.
+TEST_F(ChainTest, ALineWithoutAnOwnerIsNone) {
+  const std::string hash(kHashDigits, '0');
+  const auto line = [&](const std::string& owner) {
+    return absl::StrCat("{\"v\":3,\"seq\":1,\"prev\":\"", hash, "\",\"time\":\"t\"", owner,
+                        ",\"kind\":\"a\",\"hash\":\"", hash, "\"}");
+  };
+  EXPECT_FALSE(ParseLine(line("")).has_value());
+  const std::string owned = line(",\"realm\":\"R\",\"party\":1");
+  ASSERT_TRUE(ParseLine(owned).has_value());
+  EXPECT_EQ(ParseLine(owned)->owner, OwnerText({"R", 1}));
+}
+
 TEST_F(ChainTest, ALongLineIsReadWhole) {
   Head head = head_;
   std::vector<std::string> lines = lines_;

@@ -105,7 +105,8 @@ std::optional<Line> ParseLine(absl::string_view text) {
   line.time = text.substr(0, quote);
   text.remove_prefix(quote);
   const size_t kind = text.find(kKindField);
-  if (kind == absl::string_view::npos || !absl::ConsumePrefix(&text, "\",")) return std::nullopt;
+  const bool owned = kind != absl::string_view::npos && kind >= 2;  // there is something before it
+  if (!owned || !absl::ConsumePrefix(&text, "\",")) return std::nullopt;
   line.owner = text.substr(0, kind - 2);
   text.remove_prefix(kind - 2 + kKindField.size());
   line.kind = text.substr(0, text.find('"'));
