@@ -26,7 +26,7 @@ export JOBS PYTHON
 .DEFAULT_GOAL := help
 .PHONY: help packages packages-test krb5 programs build demo demo-stop test krb5-check krb5-check-servers test-fresh \
   bench bench-plots bench-network bench-distance bench-refresh bench-triples test-long storm soak sim fault \
-  clients clean
+  clients constant-time clean
 
 help:
 	@echo 'make demo        build what it runs, start a realm, log a user in, search for keys'
@@ -51,6 +51,7 @@ help:
 	@echo 'make sim         simulated realms under seeded faults: SEEDS=1000 FIRST=1; resumable'
 	@echo 'make fault       servers and KDC killed, stopped, cut off, slowed under load (root, 12 min)'
 	@echo 'make clients     MIT, Heimdal, Java, Go, Python, Kerby, SSSD, ssh, curl log in (root, 5 min)'
+	@echo 'make constant-time  secrets steer no branch and no address (valgrind), and no time (10 min)'
 	@echo 'make clean       remove build/ (stop the demo first)'
 	@echo
 	@echo 'JOBS=N limits parallel builds. Logs are in build/log.'
@@ -178,6 +179,14 @@ clients: build
 	@krb5-patches/build.sh --stock > $(LOG)/krb5-stock-directory
 	@$(PYTHON) integration-tests/clients/client_matrix.py $(CLIENTS) \
 	  $(if $(CLIENTS),,--markdown integration-tests/clients/MATRIX.md) --json $(BUILD)/clients/matrix.json
+
+# Of the ordinary build: marked secrets under valgrind, and measured times, each with a control that leaks.
+constant-time: krb5 packages-test
+	@$(CONFIGURE)
+	@$(PROGRESS) 'building the checks' $(LOG)/build.log ninja -C $(CMAKE) -j $(JOBS) \
+	  constant_time_check proof_constant_time_check garble_constant_time_check timing_check
+	@ctest --test-dir $(CMAKE) -C constant-time --output-on-failure -j $(JOBS) \
+	  -R '^(constant_time|proof_constant_time|garble_constant_time|timing)_check_'
 
 clean:
 	@if [ -d $(BUILD)/demo ]; then $(PYTHON) deploy/demo/demo.py --stop; fi
