@@ -26,7 +26,7 @@ export JOBS PYTHON
 .DEFAULT_GOAL := help
 .PHONY: help packages packages-test krb5 programs build demo demo-stop test krb5-check krb5-check-servers test-fresh \
   bench bench-plots bench-network bench-distance bench-refresh bench-triples test-long storm soak sim fault \
-  clients constant-time clean
+  clients sanitize constant-time clean
 
 help:
 	@echo 'make demo        build what it runs, start a realm, log a user in, search for keys'
@@ -51,6 +51,7 @@ help:
 	@echo 'make sim         simulated realms under seeded faults: SEEDS=1000 FIRST=1; resumable'
 	@echo 'make fault       servers and KDC killed, stopped, cut off, slowed under load (root, 12 min)'
 	@echo 'make clients     MIT, Heimdal, Java, Go, Python, Kerby, SSSD, ssh, curl log in (root, 5 min)'
+	@echo 'make sanitize    the unit tests under SANITIZER=address,undefined, or thread (a whole build, long)'
 	@echo 'make constant-time  secrets steer no branch and no address (valgrind), and no time (10 min)'
 	@echo 'make clean       remove build/ (stop the demo first)'
 	@echo
@@ -179,6 +180,11 @@ clients: build
 	@krb5-patches/build.sh --stock > $(LOG)/krb5-stock-directory
 	@$(PYTHON) integration-tests/clients/client_matrix.py $(CLIENTS) \
 	  $(if $(CLIENTS),,--markdown integration-tests/clients/MATRIX.md) --json $(BUILD)/clients/matrix.json
+
+# TESTS_ONLY='^(agree|wire)' chooses; integration-tests/sanitize/README.md explains.
+SANITIZER ?= address,undefined
+sanitize: krb5 packages-test
+	@SANITIZER=$(SANITIZER) TESTS_ONLY='$(TESTS_ONLY)' integration-tests/sanitize/run.sh
 
 # Of the ordinary build: marked secrets under valgrind, and measured times, each with a control that leaks.
 constant-time: krb5 packages-test
