@@ -26,7 +26,7 @@ export JOBS PYTHON
 .DEFAULT_GOAL := help
 .PHONY: help packages packages-test krb5 programs build demo demo-stop test krb5-check krb5-check-servers test-fresh \
   bench bench-plots bench-network bench-distance bench-refresh bench-triples test-long storm soak sim fault \
-  clients sanitize constant-time clean
+  clients fuzz sanitize constant-time clean
 
 help:
 	@echo 'make demo        build what it runs, start a realm, log a user in, search for keys'
@@ -51,6 +51,7 @@ help:
 	@echo 'make sim         simulated realms under seeded faults: SEEDS=1000 FIRST=1; resumable'
 	@echo 'make fault       servers and KDC killed, stopped, cut off, slowed under load (root, 12 min)'
 	@echo 'make clients     MIT, Heimdal, Java, Go, Python, Kerby, SSSD, ssh, curl log in (root, 5 min)'
+	@echo 'make fuzz        each parser under a fuzzer, SECONDS=60 each; --only and more by FUZZ= (long)'
 	@echo 'make sanitize    the unit tests under SANITIZER=address,undefined, or thread (a whole build, long)'
 	@echo 'make constant-time  secrets steer no branch and no address (valgrind), and no time (10 min)'
 	@echo 'make clean       remove build/ (stop the demo first)'
@@ -180,6 +181,16 @@ clients: build
 	@krb5-patches/build.sh --stock > $(LOG)/krb5-stock-directory
 	@$(PYTHON) integration-tests/clients/client_matrix.py $(CLIENTS) \
 	  $(if $(CLIENTS),,--markdown integration-tests/clients/MATRIX.md) --json $(BUILD)/clients/matrix.json
+
+# FUZZ="--only vote,proposal --keep --json FILE"; integration-tests/fuzz/README.md explains.
+SECONDS ?= 60
+fuzz: krb5 packages-test
+	@deploy/install-packages.sh $(LOG)/packages.log deploy/packages-fuzz.txt
+	@$(PROGRESS) 'configuring' $(LOG)/fuzz-cmake.log cmake -S . -B $(BUILD)/fuzz -G Ninja $(CMAKE_FLAGS) \
+	  -DMPCKDC_TESTS=ON -DMPCKDC_FUZZ=ON -DCMAKE_C_COMPILER=clang-14 -DCMAKE_CXX_COMPILER=clang++-14
+	@$(PROGRESS) 'building the fuzz targets' $(LOG)/fuzz-build.log ninja -C $(BUILD)/fuzz -j $(JOBS) fuzz-programs
+	@MPCKDC_KRB5=$(BUILD)/krb5/install $(PYTHON) -B integration-tests/fuzz/fuzz.py $(BUILD)/fuzz \
+	  --seconds $(SECONDS) $(FUZZ)
 
 # TESTS_ONLY='^(agree|wire)' chooses; integration-tests/sanitize/README.md explains.
 SANITIZER ?= address,undefined

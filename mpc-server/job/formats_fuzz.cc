@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What is opened in a job, or stands before a ticket.
+#include <string>
+
+#include "mpc-server/base/bytes.h"
+#include "mpc-server/job/preauth_timestamp.h"
+#include "mpc-server/job/ticket_header.h"
+#include "mpc-server/testing/fuzz.h"
+
+namespace mpckdc {
+namespace {
+
+FuzzSeeds StampSeeds() {
+  FuzzSeeds seeds;
+  for (const int64_t micros :
+       {0ll, 1'700'000'000'000'127ll, 1'700'000'000'999'999ll, 4'102'444'800'032'768ll}) {
+    seeds.push_back(EncodePreauthTimestamp(absl::FromUnixMicros(micros)));
+  }
+  seeds.push_back(
+      std::string("\x30\x13\xa0\x11\x18\x0f"
+                  "20261125000000Z",
+                  21));  // without microseconds
+  return seeds;
+}
+
+// A time that is read is written the same: strict DER has one form for each, but that the
+// microseconds may be left out.
+MPCKDC_FUZZ(preauth_timestamp, StampSeeds) {
+  const absl::string_view der = AsText(in);
+  const auto time = DecodePreauthTimestamp(der);
+  const PreauthWindow now{absl::FromUnixSeconds(1'700'000'000), absl::Minutes(5)};
+  FUZZ_CHECK(time.has_value() || !now.Holds(der));
+  if (!time) return;
+  const std::string again = EncodePreauthTimestamp(*time);
+  FUZZ_CHECK(DecodePreauthTimestamp(again) == time);
+  constexpr size_t kWithoutMicroseconds = 21;
+  FUZZ_CHECK(der == again || der.size() == kWithoutMicroseconds);
+  FUZZ_CHECK(der == again || der.substr(2) == again.substr(2, kWithoutMicroseconds - 2));
+}
+
+FuzzSeeds HeaderSeeds() {
+  FuzzSeeds seeds;
+  for (const bool initial : {true, false}) {
+    seeds.push_back(
+        EncodeTicketHeader({initial, PrincipalId{7}, 1'700'000'000, 1'700'600'000, 99}));
+  }
+  return seeds;
+}
+
+MPCKDC_FUZZ(ticket_header, HeaderSeeds) {
+  const auto header = DecodeTicketHeader(AsText(in));
+  FUZZ_CHECK(header.has_value() || in.size() != kTicketHeaderBytes || in[0] == 0 || in[0] > 2);
+  if (!header) return;
+  FUZZ_CHECK(EncodeTicketHeader(*header) == AsText(in));
+  const absl::Time now = absl::FromUnixSeconds(1'700'300'000);
+  const absl::Duration life = absl::Hours(24 * 7), skew = absl::Minutes(5);
+  const bool young = CheckOriginAge(*header, now, life, skew).ok();
+  FUZZ_CHECK(!young || absl::FromUnixSeconds(header->origin_time) <= now + skew);
+  FUZZ_CHECK(!young || absl::FromUnixSeconds(header->origin_time) + life + skew >= now);
+  KeyInfo key;
+  key.principal = "krbtgt/EXAMPLE.COM@EXAMPLE.COM";
+  FUZZ_CHECK(!ReissuedTicketHeader(*header, key).initial);
+}
+
+}  // namespace
+}  // namespace mpckdc
