@@ -186,8 +186,11 @@ clients: build
 SECONDS ?= 60
 fuzz: krb5 packages-test
 	@deploy/install-packages.sh $(LOG)/packages.log deploy/packages-fuzz.txt
+	@$(PROGRESS) 'building krb5 for fuzzing' $(LOG)/krb5-fuzz.log sh -c \
+	  'krb5-patches/fuzz/build.sh $(BUILD)/krb5/source $(BUILD)/fuzz-krb5 > $(LOG)/krb5-fuzz-directory'
 	@$(PROGRESS) 'configuring' $(LOG)/fuzz-cmake.log cmake -S . -B $(BUILD)/fuzz -G Ninja $(CMAKE_FLAGS) \
-	  -DMPCKDC_TESTS=ON -DMPCKDC_FUZZ=ON -DCMAKE_C_COMPILER=clang-14 -DCMAKE_CXX_COMPILER=clang++-14
+	  -DMPCKDC_TESTS=ON -DMPCKDC_FUZZ=ON -DCMAKE_C_COMPILER=clang-14 -DCMAKE_CXX_COMPILER=clang++-14 \
+	  -DKRB5_FUZZ_DIR=$$(cat $(LOG)/krb5-fuzz-directory)
 	@$(PROGRESS) 'building the fuzz targets' $(LOG)/fuzz-build.log ninja -C $(BUILD)/fuzz -j $(JOBS) fuzz-programs
 	@MPCKDC_KRB5=$(BUILD)/krb5/install $(PYTHON) -B integration-tests/fuzz/fuzz.py $(BUILD)/fuzz \
 	  --seconds $(SECONDS) $(FUZZ)
