@@ -24,7 +24,7 @@ export CCACHE_DEPEND := 1
 export JOBS PYTHON
 
 .DEFAULT_GOAL := help
-.PHONY: help packages packages-test krb5 programs build demo demo-stop test krb5-check krb5-check-servers test-fresh \
+.PHONY: help dependencies dependencies-test packages packages-check krb5 programs build demo demo-stop test krb5-check krb5-check-servers test-fresh \
   bench bench-plots bench-network bench-distance bench-refresh bench-triples test-long storm soak sim fault \
   clients fuzz sanitize constant-time clean
 
@@ -33,9 +33,12 @@ help:
 	@echo 'make demo-stop   stop the realm that `make demo` left running'
 	@echo 'make test        build everything and run all tests'
 	@echo
-	@echo 'make programs    packages, patched krb5, mpc-server, mpc-admin, the KDC module'
+	@echo 'make packages    .deb files for Debian 12 and 13, each in its own chroot (root, 40 min)'
+	@echo 'make packages-check  install them on five machines by deploy/README.md, word by word (root)'
+	@echo
+	@echo 'make programs    dependencies, patched krb5, mpc-server, mpc-admin, the KDC module'
 	@echo 'make build       these, the tests, the benchmarks and the load tool'
-	@echo 'make krb5        packages and the patched krb5 alone'
+	@echo 'make krb5        dependencies and the patched krb5 alone'
 	@echo "make krb5-check  MIT's own tests on the patched krb5, stock and with remote keys"
 	@echo "make krb5-check-servers  MIT's own scripts, each realm with three real servers (root, long)"
 	@echo 'make test-fresh  `make demo` and `make test` in a bare Debian 12 chroot (root)'
@@ -58,14 +61,14 @@ help:
 	@echo
 	@echo 'JOBS=N limits parallel builds. Logs are in build/log.'
 
-packages:
+dependencies:
 	@mkdir -p $(LOG)
 	@deploy/install-packages.sh $(LOG)/packages.log
 
-packages-test: packages
+dependencies-test: dependencies
 	@deploy/install-packages.sh $(LOG)/packages.log deploy/packages-test.txt
 
-krb5: packages
+krb5: dependencies
 	@krb5-patches/build.sh > $(LOG)/krb5-directory
 
 # What a realm runs and nothing else. A folder that was configured for the tests stays so.
@@ -76,7 +79,7 @@ programs: krb5
 	@$(PROGRESS) 'building mpc-server, mpc-admin and the KDC module' $(LOG)/build.log \
 	  ninja -C $(CMAKE) -j $(JOBS) $(PROGRAMS)
 
-build: krb5 packages-test
+build: krb5 dependencies-test
 	@$(CONFIGURE)
 	@$(PROGRESS) 'building everything' $(LOG)/build.log ninja -C $(CMAKE) -j $(JOBS)
 
@@ -90,20 +93,28 @@ demo-stop:
 test: build
 	@deploy/run-tests.sh $(TESTS)
 
-krb5-check: krb5 packages-test
+krb5-check: krb5 dependencies-test
 	@krb5-patches/krb5-check.sh
 
 # MIT's scripts on realms of three real servers each; kdc-plugin/tests/mit/README.md explains.
-krb5-check-servers: programs packages-test
+krb5-check-servers: programs dependencies-test
 	@krb5-patches/krb5-check.sh --variants servers
 
 test-fresh:
 	@deploy/test-fresh.sh
 
+# RELEASES=trixie for one; deploy/packages/README.md explains.
+RELEASES ?= bookworm trixie
+packages:
+	@for release in $(RELEASES); do deploy/packages/build.sh $$release || exit; done
+
+packages-check:
+	@for release in $(RELEASES); do deploy/packages/check.sh $$release || exit; done
+
 # The program alone; RelWithDebInfo, CMakeLists.txt's default, is optimised.
 MPC_BENCH := $(CMAKE)/mpc-server/cmd/mpc-bench
 .PHONY: bench-program
-bench-program: krb5 packages-test
+bench-program: krb5 dependencies-test
 	@$(CONFIGURE)
 	@$(PROGRESS) 'building mpc-bench' $(LOG)/build.log ninja -C $(CMAKE) -j $(JOBS) mpc-bench
 
@@ -122,14 +133,14 @@ bench-network: bench-program
 
 # What make test draws fewer cases of (testing/long_tests.h), and realms (realm/long_tests.py).
 LONG_UNIT  := plugin_kdb_module plugin_kdb_closed plugin_kdb_rename hand_over proof_control lies bench_program garbled_any_bytes share_store
-LONG_REALM := bad_night bulk_enroll grace import ldap outage postgres_pair refresh replace_party rotate_krbtgt
+# Whose tests say that some of them are long.
+LONG_REALM = $(shell grep -l long_tests integration-tests/*/*_test.py)
 space := $(subst ,, )
 test-long: build
 	@MPCKDC_LONG=1 ctest --test-dir $(CMAKE) --output-on-failure -j $(JOBS) \
 	  -R '^($(subst $(space),|,$(LONG_UNIT)))_test'
 	@MPCKDC_LONG=1 $(PYTHON) -m pytest -q -n 3 --dist loadfile --basetemp $(BUILD)/realm-tests \
-	  $(patsubst %,integration-tests/realm/%_test.py,$(LONG_REALM)) \
-	  integration-tests/storm/triples_storm_test.py integration-tests/storm/soak_test.py
+	  $(LONG_REALM)
 
 bench-refresh: build
 	@$(PYTHON) integration-tests/storm/bench_refresh.py $(REFRESH)

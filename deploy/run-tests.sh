@@ -54,6 +54,9 @@ run_realm() {
 
 run_krb5() {
   local worse=0
+  # The patches of each release on its source, without a build: seconds.
+  "$python" -m pytest -q -p no:cacheprovider krb5-patches || worse=1
+  krb5-patches/series.py check || worse=1
   krb5-patches/krb5-check.sh --fresh --variants 'patched provider' --only "$quick" || worse=1
   krb5-patches/krb5-check.sh --fresh --variants servers --only "$quick_servers" || worse=1
   return $worse

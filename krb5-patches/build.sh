@@ -10,7 +10,9 @@
 #   build.sh --stock    none: what Debian ships, built our way
 #
 # The directory's name has the hash of all that goes into it; if it is there, it is used as it is.
-# After a build of all patches build/krb5/install and build/krb5/source point to it.
+# After a build of all patches build/krb5/install and build/krb5/source point to it, if it is for the
+# release that this machine has.
+#   KRB5_RELEASE=NAME bookworm or trixie, by default that of this machine (see fetch.sh)
 #   BUILD_DIR=DIR     where to work (default: build/ beside this folder)
 #   KRB5_SOURCE=DIR   a local copy of the source package (see fetch.sh)
 #   JOBS=N            parallel compilers
@@ -25,10 +27,10 @@ jobs=${JOBS:-$(nproc)}
 readonly CONFIGURE='--with-lmdb --without-system-verto --without-system-et --without-system-ss
   --with-ldap --without-libedit --without-readline --disable-nls'
 readonly COMPILER_FLAGS='-O2 -g'
-# krb5kdc's allocator (patch 10). Not glibc's: see README.md.
+# krb5kdc's allocator (patch 13). Not glibc's: see README.md.
 readonly KDC_MALLOC_LIB='-l:libjemalloc.so.2'
 # Raise it when this script builds differently in another way.
-readonly RECIPE=2
+readonly RECIPE=3
 
 say() { echo "$*" >&2; }
 fail() {
@@ -42,22 +44,19 @@ usage() {
   exit 2
 }
 
-# The patches' file names, one a line.
-series() { sed -e 's/#.*//' -e '/^[ \t]*$/d' "$here/series"; }
-
+# Writes the patches that the release gets to $effective; sets label, and patches to their names.
 select_patches() {
+  "$here/series.py" write "$release" "$effective" || fail 'series.py failed'
+  mapfile -t patches < "$effective/series"
   case ${1:---all} in
-    --all)   label=patched; mapfile -t patches < <(series) ;;
+    --all)   label=patched ;;
     --stock) label=stock; patches=() ;;
     --upto)
       [[ ${2:-} =~ ^[0-9]+$ ]] || usage
-      label=upto-$2; mapfile -t patches < <(series | head -n "$2") ;;
+      label=upto-$2; patches=("${patches[@]:0:$2}") ;;
     *) usage ;;
   esac
-  local patch
-  for patch in "${patches[@]}"; do
-    [ -r "$here/$patch" ] || fail "series names $patch, which is not there"
-  done
+  [ "$release" = "$own_release" ] || label=$release-$label
 }
 
 # A hash of the source package, the patches and the way of building.
@@ -66,7 +65,7 @@ fingerprint() {
     cat "$1"
     echo "$CONFIGURE $COMPILER_FLAGS $KDC_MALLOC_LIB $RECIPE"
     local patch
-    for patch in "${patches[@]}"; do sha256sum < "$here/$patch"; done
+    for patch in "${patches[@]}"; do sha256sum < "$effective/$patch"; done
   } | sha256sum | cut -c1-16
 }
 
@@ -79,7 +78,7 @@ unpack() { dpkg-source --no-check -x "$1" "$dir/source"; }
 apply() {
   [ -s "$dir/series" ] || return 0
   cd "$dir/source"
-  QUILT_PATCHES=$here QUILT_SERIES=$dir/series QUILT_PC=.pc-remote-keys \
+  QUILT_PATCHES=$dir/patches QUILT_SERIES=$dir/series QUILT_PC=.pc-remote-keys \
     quilt --quiltrc=- push -a --fuzz=0
 }
 
@@ -87,6 +86,10 @@ configure() {
   local compiler=gcc
   if command -v ccache > /dev/null; then compiler='ccache gcc'; fi
   cd "$dir/source/src"
+  # The source package has a configure script; a patch changes what it is made from.
+  if [ -s "$dir/series" ] && (cd "$dir/patches" && xargs grep -q '^+++ b/src/configure.ac' < "$dir/series"); then
+    autoreconf -f
+  fi
   # shellcheck disable=SC2086 # options are words
   ./configure --prefix="$dir/install" --localstatedir="$dir/install/var" \
     $CONFIGURE CC="$compiler" CFLAGS="$COMPILER_FLAGS"
@@ -106,12 +109,17 @@ step() {
 # ---- Main ----------------------------------------------------------------------------------------
 
 if [ $# = 0 ] && [ -n "${KRB5_UPTO:-}" ]; then set -- --upto "$KRB5_UPTO"; fi
+release=$("$here/fetch.sh" --release)
+own_release=$(env -u KRB5_RELEASE "$here/fetch.sh" --release)
+effective=$(mktemp -d)
+trap 'rm -rf "$effective"' EXIT
 select_patches "$@"
 for tool in dpkg-source quilt gcc make bison; do
-  command -v $tool > /dev/null || fail "$tool is missing" "make packages installs it"
+  command -v $tool > /dev/null || fail "$tool is missing" "make dependencies installs it"
 done
 dsc=$("$here/fetch.sh")
 
+command -v autoreconf > /dev/null || fail 'autoreconf is missing' 'the package autoconf has it'
 mkdir -p "$build/krb5"
 build=$(cd "$build" && pwd)
 dir=$build/krb5/$label-$(fingerprint "$dsc")
@@ -123,8 +131,9 @@ if [ ! -e "$dir/complete" ]; then
   mkdir -p "$dir/log"
   # With the same sources below another directory ccache finds the same objects.
   export CCACHE_BASEDIR=$dir CCACHE_NOHASHDIR=1
-  export here dir jobs CONFIGURE COMPILER_FLAGS KDC_MALLOC_LIB
+  export dir jobs CONFIGURE COMPILER_FLAGS KDC_MALLOC_LIB
   export -f unpack apply configure compile install
+  cp -r "$effective" "$dir/patches"
   printf '%s\n' "${patches[@]}" | sed '/^$/d' > "$dir/series"
   step 'unpacking' unpack "$dsc"
   step "applying ${#patches[@]} patches" apply

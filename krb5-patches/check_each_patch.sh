@@ -5,9 +5,10 @@
 # a build and a run of the tests (their results are kept, so it may be interrupted).
 #   check_each_patch.sh [--only PATTERN]    (see krb5-check.sh)
 #   FIRST=N                                 begin with the first N patches
+#   KRB5_RELEASE=NAME                       the patches for bookworm or trixie (see fetch.sh)
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
-mapfile -t patches < <(sed -e 's/#.*//' -e '/^[ \t]*$/d' "$here/series")
+mapfile -t patches < <("$here/series.py" names "$("$here/fetch.sh" --release)")
 
 bad=()
 for ((n = ${FIRST:-1}; n <= ${#patches[@]}; n++)); do

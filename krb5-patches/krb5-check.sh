@@ -17,8 +17,10 @@
 #
 # Results are kept beside each build, whose directory's name depends on all that went into it, so an
 # interrupted check continues where it stopped. Failed tests are run again, except the unpatched.
+# Tests write into the tree of their variant, so only one check uses it at a time.
 #   BUILD_DIR=DIR, KRB5_SOURCE=DIR   as for build.sh
 #   TEST_TIMEOUT=SECONDS             for one test (default 900)
+#   KRB5_RELEASE=NAME                bookworm or trixie: as for build.sh
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -50,13 +52,32 @@ done
 
 # ---- Trees ---------------------------------------------------------------------------------------
 
+# Keeps the build $1 for variant $2 until this check ends. A lock of the kernel's: it ends with us.
+lock() {
+  local file=$1/krb5-check-$2.lock
+  case $2 in
+    unpatched) exec 5>> "$file" && flock -n 5 ;;
+    patched) exec 6>> "$file" && flock -n 6 ;;
+    provider) exec 7>> "$file" && flock -n 7 ;;
+    servers) exec 8>> "$file" && flock -n 8 ;;
+  esac || {
+    say "krb5-check: another krb5-check runs variant $2 in $1"
+    say "  (process $(tail -n 1 "$file" 2> /dev/null)). Wait until it ends, or end it; or use another BUILD_DIR."
+    exit 1
+  }
+  echo $$ >> "$file"
+}
+
+# Without the locks: what a test leaves behind must not keep them.
+unlocked() { "$@" 5>&- 6>&- 7>&- 8>&-; }
+
 # Builds all test programs of a tree without running any test. Rules that inspect a test's output
 # fail here, since there is none.
 build_test_programs() {
   local src=$1
   [ ! -e "$src/.test-programs" ] || return 0
   say "krb5-check: building test programs in $src"
-  make -C "$src" -k -j "$(nproc)" check RUNPYTEST=true RUN_TEST=true RUNTEST=true \
+  unlocked make -C "$src" -k -j "$(nproc)" check RUNPYTEST=true RUN_TEST=true RUNTEST=true \
     > "$src/../../log/test-programs.log" 2>&1 || true
   [ -e "$src/runenv.py" ] || { say "krb5-check: no runenv.py in $src"; return 1; }
   touch "$src/.test-programs"
@@ -95,9 +116,11 @@ make_provider_tree() {
 }
 
 # What the results with real servers depend on, besides the tree.
+# (What the list says of a script is in listed().)
 servers_fingerprint() {
   sha256sum "$programs"/kdc-plugin/kdb-module/mpc.so "$programs"/mpc-server/cmd/mpc-{server,admin} \
-    "$repository"/kdc-plugin/tests/mit/*.{py,toml} | sha256sum | cut -c1-16
+    "$repository"/kdc-plugin/tests/mit/{counts,expected,k5test,real_servers,realms_with_servers}.py \
+    "$repository"/kdc-plugin/tests/mit/{t_*.py,clock_ahead.c} | sha256sum | cut -c1-16
 }
 
 # Makes $2 a copy of the built tree $1 whose scripts get realms with real servers. Module and
@@ -108,7 +131,7 @@ make_servers_tree() {
   [ ! -e "$to/complete" ] || return 0
   say "krb5-check: making a tree for real servers in $to"
   rm -rf "$to"
-  mkdir -p "$to/source" "$to/certificates"
+  mkdir -p "$to/source"
   cp -a "$from" "$to/source/src"
   ln -s "$programs/kdc-plugin/kdb-module/mpc.so" "$to/source/src/plugins/kdb/mpc.so"
   mv "$to/source/src/util/k5test.py" "$to/source/src/util/k5test_mit.py"
@@ -118,29 +141,49 @@ make_servers_tree() {
 }
 
 declare -A src results
+wanted() { [[ " $variants " == *" $1 "* ]]; }
+
+# The patched tree is locked for its own tests, and while anything is made in it or of it.
+lock_patched() {
+  wanted patched || [ ! -e "${src[patched]}/.test-programs" ] ||
+    { wanted provider && [ ! -e "$2/complete" ]; } || { wanted servers && [ ! -e "$1/servers/complete" ]; } ||
+    return 0
+  lock "$1" patched
+}
+
 prepare() {
-  local dir patched
-  if [[ " $variants " == *" unpatched "* ]]; then
+  local dir patched provider
+  if wanted unpatched; then
     dir=$("$here/build.sh" --stock)
+    lock "$dir" unpatched
     src[unpatched]=$dir/source/src results[unpatched]=$dir/check
     build_test_programs "${src[unpatched]}"
   fi
   patched=$("$here/build.sh")
+  provider=$patched/provider-$(provider_fingerprint)
   src[patched]=$patched/source/src results[patched]=$patched/check
+  lock_patched "$patched" "$provider"
+  ! wanted provider || lock "$patched" provider
+  ! wanted servers || lock "$patched" servers
   build_test_programs "${src[patched]}"
   # A build of the first patches alone may lack what the provider needs.
-  if [[ " $variants " == *" provider "* ]]; then
-    dir=$patched/provider-$(provider_fingerprint)
-    make_provider_tree "${src[patched]}" "$dir"
-    src[provider]=$dir/source/src results[provider]=$dir/check
+  if wanted provider; then
+    make_provider_tree "${src[patched]}" "$provider"
+    src[provider]=$provider/source/src results[provider]=$provider/check
   fi
-  if [[ " $variants " == *" servers "* ]]; then
+  if wanted servers; then
     dir=$patched/servers
     make_servers_tree "${src[patched]}" "$dir"
     src[servers]=$dir/source/src results[servers]=$dir/check-$(servers_fingerprint)
     export MPCKDC_REPOSITORY=$repository MPCKDC_BUILD=$build
-    export MPCKDC_KEPT_CERTIFICATES=$dir/certificates
+    gcc -O2 -Wall -Wextra -Werror -fPIC -shared -o "$dir/clock_ahead.so" \
+      "$repository/kdc-plugin/tests/mit/clock_ahead.c"
+    export MPCKDC_CLOCK_AHEAD_LIBRARY=$dir/clock_ahead.so
+    export MPCKDC_KEPT_CERTIFICATES=$dir/certificates-3
+    mkdir -p "$MPCKDC_KEPT_CERTIFICATES"
   fi
+  # From here on nobody writes there but its own tests.
+  wanted patched || exec 6>&-
 }
 
 # ---- Tests ---------------------------------------------------------------------------------------
@@ -194,11 +237,34 @@ run_isolated() {
     run_test "$@"' - "$@"
 }
 
+# What the list for real servers says of test $1.
+listed() { $PYTHON -B "$repository/kdc-plugin/tests/mit/expected.py" "$1" | sha256sum; }
+
 # The result of test $2 of variant $1: pass, fail, skip (all or the rest of it cannot run here),
-# differs (as the list for real servers says), or "-" if it has not run.
+# differs (as the list for real servers says), alone (passes, and asks no server, as the list says), or
+# "-" if it has not run.
 result() {
   local file=${results[$1]:-/nonexistent}/${2//\//__}
-  if [ -e "$file.result" ]; then cat "$file.result"; else echo -; fi
+  if [ "$1" = servers ] && [ "$(listed "$2")" != "$(cat "$file.listed" 2> /dev/null)" ]; then
+    echo -
+  elif [ -e "$file.result" ]; then
+    cat "$file.result"
+  else
+    echo -
+  fi
+}
+
+# What a test that ended well shows in its output $1.
+verdict() {
+  if grep -q '^\*\*\* Difference:' "$1"; then
+    echo differs
+  elif grep -q '^\*\*\* Skipping:' "$1"; then
+    echo skip
+  elif grep -q '^\*\*\* Servers: none asked' "$1"; then
+    echo alone
+  else
+    echo pass
+  fi
 }
 
 # Runs a test until it passes, at most $1 times.
@@ -218,19 +284,18 @@ run_variant() {
   [ "$fresh" = no ] || rm -f "${results[$variant]}"/*.result
   for test in $(list_tests "$variant"); do
     case $variant:$(result "$variant" "$test") in
-      *:pass | *:skip | *:differs | unpatched:fail) continue ;;
+      *:pass | *:skip | *:differs | *:alone | unpatched:fail) continue ;;
     esac
     file=${results[$variant]}/${test//\//__}
     start=$SECONDS
-    if run_up_to "$tries" "${src[$variant]}" "$test" > "$file.log" 2>&1 < /dev/null; then
-      verdict=pass
-      if grep -q '^\*\*\* Skipping:' "$file.log"; then verdict=skip; fi
-      if grep -q '^\*\*\* Difference:' "$file.log"; then verdict=differs; fi
+    [ "$variant" != servers ] || listed "$test" > "$file.listed"
+    if unlocked run_up_to "$tries" "${src[$variant]}" "$test" > "$file.log" 2>&1 < /dev/null; then
+      verdict=$(verdict "$file.log")
     else
       verdict=fail
     fi
     echo $verdict > "$file.result"
-    printf '%-9s  %-4s  %4ds  %s\n' "$variant" $verdict $((SECONDS - start)) "$test" >&2
+    printf '%-9s  %-7s  %4ds  %s\n' "$variant" $verdict $((SECONDS - start)) "$test" >&2
   done
 }
 
@@ -280,7 +345,8 @@ report() {
     printf '%-10s %3d passed, %d failed, %d skipped (in whole or part)' "$variant:" \
       "${count[$variant pass]:-0}" "${count[$variant fail]:-0}" "${count[$variant skip]:-0}"
     [ "$variant" != servers ] ||
-      printf ', %d differ as kdc-plugin/tests/mit says' "${count[$variant differs]:-0}"
+      printf ', %d differ as kdc-plugin/tests/mit says, %d ask no server' \
+        "${count[$variant differs]:-0}" "${count[$variant alone]:-0}"
     echo
   done
   for variant in $variants; do
@@ -293,6 +359,11 @@ report() {
 }
 
 main() {
+  if [[ " $variants " == *" servers "* ]] &&
+     [ "$("$here/fetch.sh" --release)" != "$(env -u KRB5_RELEASE "$here/fetch.sh" --release)" ]; then
+    say "krb5-check: mpc.so is built for this machine's krb5; no servers with that of another release"
+    exit 2
+  fi
   prepare
   run_all
   report

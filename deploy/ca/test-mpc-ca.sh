@@ -32,11 +32,34 @@ before=$(cat "$dir"/*.pem | sha256sum)
 "$ca" issue "$dir" --realm EXAMPLE.COM --role peer --name p0 --dns other.example >/dev/null
 [ "$(cat "$dir"/*.pem | sha256sum)" != "$before" ] || die "other names, same certificate"
 
+key=$(sha256sum < "$dir/admin-root.key")
+"$ca" issue "$dir" --realm EXAMPLE.COM --role admin --name root --renew --same-key >/dev/null
+[ "$(sha256sum < "$dir/admin-root.key")" = "$key" ] || die "--same-key made another"
+[ "$(openssl x509 -in "$dir/admin-root.pem" -noout -pubkey)" = \
+  "$(openssl pkey -in "$dir/admin-root.key" -pubout)" ] || die "certificate of another key"
+"$ca" issue "$dir" --realm EXAMPLE.COM --role admin --name root --renew >/dev/null
+[ "$(sha256sum < "$dir/admin-root.key")" != "$key" ] || die "--renew kept the key"
+refused "$ca" issue "$dir" --realm EXAMPLE.COM --role admin --name none --same-key
+
 "$ca" issue "$dir" --realm EXAMPLE.COM --role admin --name late --expired >/dev/null
 openssl x509 -in "$dir/admin-late.pem" -noout -checkend 0 >/dev/null && die "not expired"
 "$ca" show "$dir" | grep -q EXPIRED || die "show hides an expired certificate"
 [ "$("$ca" fingerprint "$dir/ca.pem" | wc -c)" = 65 ] || die "fingerprint"
 
+# A key that stays where it was made, and a request that asks for more than it gets.
+openssl req -new -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout "$dir/elsewhere.key" \
+  -subj /CN=any -addext 'subjectAltName = URI:spiffe://EXAMPLE.COM/mpc/admin/root' \
+  -out "$dir/request" 2>/dev/null
+"$ca" issue "$dir" --realm EXAMPLE.COM --role kdc --name kdc1 --csr "$dir/request" >/dev/null
+[ ! -e "$dir/kdc-kdc1.key" ] || die "a key where none can be"
+[ "$(openssl x509 -in "$dir/kdc-kdc1.pem" -noout -pubkey)" = \
+  "$(openssl pkey -in "$dir/elsewhere.key" -pubout)" ] || die "another key than the request's"
+[ "$(openssl x509 -in "$dir/kdc-kdc1.pem" -noout -text | grep -o 'URI:[^,]*')" = \
+  "URI:spiffe://EXAMPLE.COM/mpc/kdc/kdc1" ] || die "the request chose a name"
+openssl verify -CAfile "$dir/ca.pem" "$dir/kdc-kdc1.pem" >/dev/null
+
+refused "$ca" issue "$dir" --realm EXAMPLE.COM --role kdc --name x --csr "$dir/ca.pem"
+refused "$ca" issue "$dir" --realm EXAMPLE.COM --role kdc --name x --csr "$dir/no-such-file"
 refused "$ca" issue "$dir" --realm EXAMPLE.COM --role root --name x
 refused "$ca" issue "$dir" --realm EXAMPLE.COM --role peer --name x
 refused "$ca" issue "$dir" --realm 'A,URI:spiffe://B' --role kdc --name x

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A realm as stock clients see it, and what they are given: a user, a service, a keytab.
 
-Users have keys of enctypes 17 to 20. Three kinds of realm:
+Users have keys of enctypes 17 to 20. Four kinds of realm:
 
     protected   users' keys and krbtgt are shared among the three servers
+    imported    the same, but each user was one of MIT's own realm until mpc-admin import-realm
     local       users' keys are the KDC's own; krbtgt is protected
     stock       MIT's krb5kdc without us: what a client can do at all
 
@@ -26,13 +27,14 @@ for _part in ('intruder', 'storm', 'realm'):
 
 import config_files  # noqa: E402
 import daemon  # noqa: E402
+import old_realm  # noqa: E402
 import realm as realm_module  # noqa: E402
 import storm_realms  # noqa: E402
 
 ENCTYPES = {17: 'aes128-cts-hmac-sha1-96', 18: 'aes256-cts-hmac-sha1-96',
             19: 'aes128-cts-hmac-sha256-128', 20: 'aes256-cts-hmac-sha384-192'}
 STANDARD = [ENCTYPES[number] for number in (18, 17, 20, 19)]
-KINDS = ('protected', 'local', 'stock')
+KINDS = ('protected', 'imported', 'local', 'stock')
 DEFAULT_USERS = 'protected'
 TRANSPORTS = ('udp', 'tcp')
 PATIENCE = 60                   # seconds that one command of a client may take
@@ -176,7 +178,7 @@ class Lab:
 
     @property
     def protected(self):
-        return self.kind == 'protected'
+        return self.kind in ('protected', 'imported')
 
     # Making -------------------------------------------------------------------------------------
 
@@ -188,6 +190,9 @@ class Lab:
             live.create_servers()
         live.create_database()
         self._let_new_keys_be_standard()
+        if self.kind == 'imported':
+            self.old = old_realm.OldRealm(live, name='old')
+            self.old.run('kdb5_util', 'create', '-s', '-P', self.old.master)
         live.start_kdc()
         self.add_service(SERVICE)
         return self
@@ -229,14 +234,23 @@ class Lab:
 
     def add_user(self, password=PASSWORD, name=None):
         name = name or f'{USERS}{next(self._names)}'
-        self.realm.kadmin_local(
-            f'addprinc -e {self.keysalts().replace(" ", ",")} +requires_preauth '
-            f'-pw "{password}" {name}')
+        if self.kind == 'imported':
+            self._import_user(password, name)
+        else:
+            self.realm.kadmin_local(
+                f'addprinc -e {self.keysalts().replace(" ", ",")} +requires_preauth '
+                f'-pw "{password}" {name}')
         self.keytabs[name] = self.dir / f'{name}.keytab'
         self._write_keytabs(name, password, {self.keytabs[name]: STANDARD, **{
             self.dir / f'{name}.{number}.keytab': [enctype]
             for number, enctype in ENCTYPES.items()}})
         return name
+
+    def _import_user(self, password, name):
+        """From a database of MIT's own, which has the password's keys and nothing of ours."""
+        salts = ','.join(f'{enctype}:normal' for enctype in STANDARD)
+        self.old.local(f'addprinc -e {salts} +requires_preauth -pw "{password}" {name}')
+        self.realm.admin('import-realm', '--source', self.old.profile, name)
 
     def _write_keytabs(self, name, password, wanted):
         """As an administrator makes them from a known password, with Debian's ktutil. `wanted`: the

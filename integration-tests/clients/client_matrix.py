@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`make clients`: every client, every enctype that it knows, both transports, every step.
 
-    client_matrix.py [--users protected|local] [--pac] [--protocol auto|replicated|garbled]
+    client_matrix.py [--users protected|imported|local] [--pac] [--protocol auto|replicated|garbled]
                      [--only MIT,Go] [--enctypes 17,18] [--json FILE] [--markdown FILE]
                      [--no-applications]
     client_matrix.py --patience [--only MIT,Go] [--json FILE] [--markdown FILE]
@@ -90,7 +90,8 @@ def say(line):
 
 def options_from(arguments):
     parser = argparse.ArgumentParser(description='stock clients against a realm of ours')
-    parser.add_argument('--users', choices=('protected', 'local'), default='protected')
+    parser.add_argument('--users', choices=('protected', 'imported', 'local'),
+                        default='protected')
     parser.add_argument('--pac', action='store_true', help='tickets with a PAC')
     parser.add_argument('--protocol', choices=(AUTO, 'replicated', 'garbled'), default=AUTO,
                         help="[engine] protocol of the servers, for logins under users' keys")

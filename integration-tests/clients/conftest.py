@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A realm of ours and MIT's own KDC, for the tests of this folder.
-MPCKDC_CLIENT_USERS=local|protected chooses where users' keys are."""
+MPCKDC_CLIENT_USERS=local|protected|imported chooses where users' keys are."""
 
 import os
 import pathlib
@@ -31,3 +31,8 @@ def ours(tmp_path_factory):
 @pytest.fixture(scope='session')
 def stock(tmp_path_factory):
     yield from _lab(tmp_path_factory, 'stock')
+
+
+@pytest.fixture(scope='session')
+def imported(tmp_path_factory):
+    yield from _lab(tmp_path_factory, 'imported')

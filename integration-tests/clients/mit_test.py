@@ -11,6 +11,7 @@ import pytest
 import adapter
 import judge
 import client_lab as lab_module
+import long_tests  # on client_lab's path
 import mit
 import services
 
@@ -26,6 +27,15 @@ def test_debians_kinit(ours, enctype, transport):
     steps = [step for step in adapter.STEPS if step != 'accepted' or services.gss_server()]
     cells = judge.one_case(mit.Mit(), ours, enctype, transport, ours.add_user(), steps)
     assert [(cell.step, cell.text) for cell in cells if cell.verdict != judge.YES] == []
+
+
+@long_tests.LONG
+@pytest.mark.parametrize('transport', lab_module.TRANSPORTS)
+@pytest.mark.parametrize('enctype', lab_module.ENCTYPES)
+def test_a_user_of_an_imported_realm(imported, enctype, transport):
+    """With the password from before, which no server and nobody here has seen. `make clients
+    CLIENTS='--users imported'` asks every client."""
+    test_debians_kinit(imported, enctype, transport)
 
 
 def test_it_is_not_our_kinit(ours):

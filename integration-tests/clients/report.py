@@ -98,7 +98,7 @@ class Report:
         lines = ['# Which stock clients can do what', '',
                  'Written by `make clients`; do not edit. Users are '
                  + ('protected: their keys are shared among three servers.'
-                    if self.users == 'protected' else
+                    if self.users in ('protected', 'imported') else
                     'local: only krbtgt is shared among three servers.')
                  + f' PAC {"on" if self.pac else "off"}.'
                  + ('' if self.protocol == 'auto' else

@@ -323,13 +323,14 @@ ca = "{certificates}/ca.pem"
 
 
 def make_certificates(realm):
-    folder = realm.dir / 'ca'
-    mpc_ca('init', folder)
+    folder, days = realm.dir / 'ca', realm.options.certificate_days
+    days = ('--days', str(days)) if days else ()
+    mpc_ca('init', folder, *days)
     for name in realm.machines():
         mpc_ca('issue', folder, '--realm', realm.name, '--role', 'peer', '--name', name,
-               '--dns', 'localhost', '--ip', realm.place(name).address)
+               '--dns', 'localhost', '--ip', realm.place(name).address, *days)
     for role, name in (('kdc', 'kdc'), ('admin', 'kadmin'), ('admin', 'administrator')):
-        mpc_ca('issue', folder, '--realm', realm.name, '--role', role, '--name', name)
+        mpc_ca('issue', folder, '--realm', realm.name, '--role', role, '--name', name, *days)
 
 
 def mpc_ca(*arguments):

@@ -41,6 +41,24 @@ def test_after_a_rollback(make_realm):
 
 
 @LONG
+def test_the_stash_file_of_another_kdc_conf(make_realm):
+    """--source without --stash: the old kdc.conf names the file that opens every backup of that database."""
+    live, old, dump, _ = copied(make_realm)
+    dump.unlink()
+    source = ('import-realm', '--source', old.profile)
+    live.admin(*source)
+    live.admin(*source, '--commit', '--yes')
+    live.stop_kdc()
+    assert old.stash.exists() and old.database.exists(), 'the control'
+    answer = live.admin(*source, '--scrub', '--yes', '--json').stdout
+    told = json.loads(answer[answer.index('{'):])
+    assert not old.database.exists() and not old.stash.exists(), told
+    assert str(old.stash) in told['overwritten'] and live.stash.exists()
+    live.start_kdc()
+    live.kinit('alice', USERS[0].password)
+
+
+@LONG
 def test_the_update_log_of_iprop(make_realm):
     """A realm with replicas: the log beside the database has each entry as it was stored, the old keys
     and the import's records of them too. They go, or the answer names the file."""

@@ -91,7 +91,7 @@ def import_in_place(live, *options, **more):
     """As the runbook says it."""
     command = ['mpc-admin', 'import-realm', '--source', '/etc/krb5kdc/old-kdc.conf',
                *(option for option in options[:1] if option != '--json')]
-    assert f'\n    {" ".join(command)}' in RUNBOOK, command
+    assert f'\nadmin# {" ".join(command)}' in RUNBOOK, command
     arguments = [live.old.profile if word.startswith('/etc/') else word for word in command[1:]]
     return live.admin(*arguments, *(option for option in options if option not in command), **more)
 
@@ -198,7 +198,7 @@ def test_convert_scrub(converted):
 
 def test_convert_rotation_ends_the_old_key(converted):
     live = converted
-    assert '\n    mpc-admin rotate-krbtgt --finish\n' in RUNBOOK and '`--finish --force`' in RUNBOOK
+    assert '\n`mpc-admin rotate-krbtgt --finish`' in RUNBOOK and '`--finish --force`' in RUNBOOK
     live.admin('rotate-krbtgt', '--finish', '--force')
     refused = live.kvno(LAST_HOST, ccache='old', check=False)
     assert refused.returncode, refused.stdout

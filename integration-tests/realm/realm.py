@@ -63,6 +63,7 @@ class Options:
     server_program: str = ''       # instead of mpc-server
     kdc_program: str = ''          # instead of krb5kdc
     kadmind_program: str = ''
+    certificate_days: int = 0      # of the realm's certificates and its authority; 0: as mpc-ca does
 
 
 @dataclasses.dataclass

@@ -267,7 +267,8 @@ def test_killed_at_any_moment(live, user):
 
 
 def test_two_at_once(live, user):
-    """Both draw the next version: the database takes one, and the other's keys are nobody's."""
+    """Both draw the next version: the database takes one, and the other's keys are nobody's. On a busy
+    machine one may begin when the other has ended: then there are two versions."""
     for _ in range(5 if ENABLED else 2):
         first = versions(live)
         runs = [subprocess.Popen(
@@ -275,8 +276,9 @@ def test_two_at_once(live, user):
              'rotate-krbtgt'], env=live.env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
             text=True) for _ in range(2)]
         texts = [run.communicate(timeout=60)[0] for run in runs]
-        assert 0 in [run.returncode for run in runs], texts
-        assert versions(live) == first + [first[0] + 1], texts
+        won = [run.returncode for run in runs].count(0)
+        assert won >= 1, texts
+        assert versions(live) == first + [first[0] + 1 + i for i in range(won)], texts
         check_all_is_well(live, user, None)
         finish(live)
         assert 'does not refer' not in live.admin('doctor').stdout

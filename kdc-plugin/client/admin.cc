@@ -16,6 +16,7 @@
 #include "mpc-server/base/limits.h"
 #include "mpc-server/base/status_macros.h"
 #include "mpc-server/enroll/admin_client.h"
+#include "mpc-server/enroll/strictest_gate.h"
 #include "mpc-server/enroll/transaction.h"
 #include "mpc-server/key/enctype.h"
 #include "mpc-server/package/certificate.h"
@@ -81,19 +82,15 @@ v1::KeyInfo MakeInfo(const mpc_new_key& key) {
 
 // Gate and class of the principal's present keys, each if the three servers agree on one for all of
 // them. A new password must not change what an administrator has decided about either. Where they
-// do not agree, or one lies, the gate is the strictest: a certificate if anybody says so, or else a
-// timestamp.
+// do not agree, or one lies, the gate is the strictest.
 struct Present {
-  std::set<int> gates, classes;
+  std::set<v1::Gate> gates;
+  std::set<v1::KeyClass> classes;
   friend bool operator==(const Present&, const Present&) = default;
 
   void GiveTo(v1::KeyInfo* info) const {
-    if (gates.size() == 1) {
-      info->set_gate(static_cast<v1::Gate>(*gates.begin()));
-    } else {
-      info->set_gate(gates.contains(v1::GATE_PKINIT) ? v1::GATE_PKINIT : v1::GATE_TIMESTAMP);
-    }
-    if (classes.size() == 1) info->set_key_class(static_cast<v1::KeyClass>(*classes.begin()));
+    info->set_gate(enroll::StrictestGate(gates));
+    if (classes.size() == 1) info->set_key_class(*classes.begin());
   }
 };
 

@@ -450,6 +450,16 @@ void JobClient::OnRetryDue() {
   timer_wake_.Signal();
 }
 
+void JobClient::OnRenewed(int server, const std::string& trouble) {
+  const std::string name = absl::StrCat("MPC server ", streams_[server]->address());
+  if (trouble.empty()) {
+    return LogChange(server, LOG_NOTICE, name + ": connects anew with the renewed certificate");
+  }
+  LogChange(server, LOG_WARNING,
+            absl::StrCat(name, ": the renewed certificate is not used, the connection stays as it "
+                         "is until the old one ends: ", trouble));
+}
+
 std::string JobClient::MissingServers(const Combiner& pending, absl::Duration waited) const {
   std::vector<std::string> missing;
   for (int i = 0; i < MPC_SERVERS; ++i) {

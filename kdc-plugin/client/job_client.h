@@ -72,6 +72,7 @@ class JobClient : public StreamOwner {
   void OnDown(int server, const std::string& reason) override;
   void AfterDown(int server) override;
   void OnRetryDue() override;
+  void OnRenewed(int server, const std::string& trouble) override;
 
  private:
   // A job, or the tag of one of its seals.

@@ -21,6 +21,7 @@
 #include "kdc-plugin/client/combiner.h"
 #include "mpc-server/base/one_line.h"
 #include "mpc-server/base/secret.h"
+#include "mpc-server/base/status_macros.h"
 #include "mpc-server/enroll/admin_client.h"
 #include "proto/wipe_shares.h"
 
@@ -188,6 +189,8 @@ ServerStream::~ServerStream() = default;
 absl::Time ServerStream::Tick(absl::Time now) {
   std::vector<std::unique_ptr<Call>> ended;
   std::string overdue;
+  absl::Time silent_until;
+  bool up = false;
   {
     absl::MutexLock lock(&mu_);
     ended.swap(ended_);
@@ -197,8 +200,9 @@ absl::Time ServerStream::Tick(absl::Time now) {
         overdue = absl::StrCat("no answer within ", absl::FormatDuration(kConnectTimeout));
         break;
       case State::kUp:
-        if (now + kSoon < silent_since_ + patience_) return silent_since_ + patience_;
-        overdue = "answers are overdue and nothing came";
+        silent_until = silent_since_ + patience_;
+        up = now + kSoon < silent_until;
+        if (!up) overdue = "answers are overdue and nothing came";
         break;
       case State::kDown:
         if (stopping_) return absl::InfiniteFuture();
@@ -209,6 +213,11 @@ absl::Time ServerStream::Tick(absl::Time now) {
     }
     if (!overdue.empty()) Drop(overdue);
   }
+  if (up) {
+    return std::min(silent_until,
+                    renewed_ == nullptr ? LookForRenewed(now) : AwaitRenewed(now));
+  }
+  renewed_.reset();  // what connects now has the files of now
   if (!overdue.empty()) {
     Left(overdue);
     return now;
@@ -217,11 +226,26 @@ absl::Time ServerStream::Tick(absl::Time now) {
   return now + kConnectTimeout;
 }
 
+absl::StatusOr<std::shared_ptr<grpc::Channel>> ServerStream::MakeChannel() {
+  // Taken before they are read: what changes meanwhile is found at the next look.
+  seen_ = StampsOf({identity_.certificate_file, identity_.key_file, identity_.ca_file});
+  ASSIGN_OR_RETURN(std::shared_ptr<grpc::ChannelCredentials> credentials,
+                   enroll::PeerCredentials(identity_, realm_, "kdc"));
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  arguments.SetMaxReceiveMessageSize(kMaxReceiveBytes);
+  // Also how long TCP tries to get a write through, and so a connection left behind may live.
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, absl::ToInt64Milliseconds(kKeepalive));
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, absl::ToInt64Milliseconds(kKeepalive));
+  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);  // no limit
+  return grpc::CreateCustomChannel(address_, credentials, arguments);
+}
+
 void ServerStream::Connect(absl::Time now) {
-  absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> credentials =
-      enroll::PeerCredentials(identity_, realm_, "kdc");
-  if (!credentials.ok()) {
-    const std::string reason(credentials.status().message());
+  const absl::StatusOr<std::shared_ptr<grpc::Channel>> channel = MakeChannel();
+  used_ = seen_;
+  if (!channel.ok()) {
+    const std::string reason(channel.status().message());
     {
       absl::MutexLock lock(&mu_);
       down_reason_ = reason;
@@ -235,20 +259,78 @@ void ServerStream::Connect(absl::Time now) {
   }
   absl::MutexLock lock(&mu_);
   if (stopping_ || state_ != State::kDown) return;
-  grpc::ChannelArguments arguments;
-  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  arguments.SetMaxReceiveMessageSize(kMaxReceiveBytes);
-  // Also how long TCP tries to get a write through, and so a connection left behind may live.
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, absl::ToInt64Milliseconds(kKeepalive));
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, absl::ToInt64Milliseconds(kKeepalive));
-  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);  // no limit
+  StartCall(*channel, now);
+}
+
+void ServerStream::StartCall(const std::shared_ptr<grpc::Channel>& channel, absl::Time now) {
   state_ = State::kConnecting;
   attempt_started_ = now;
   writable_ = true;
   writing_ = true;  // the hello
-  call_ = new Call(this, grpc::CreateCustomChannel(address_, *credentials, arguments));
+  moving_ = false;
+  sent_ = 0;
+  call_ = new Call(this, channel);
   ++calls_;
   call_->Start(hello_);
+}
+
+// ---- A renewed certificate ----
+
+// They are used when a look finds them as the look before did: a renewal may write one after the
+// other.
+absl::Time ServerStream::LookForRenewed(absl::Time now) {
+  if (now < look_at_) return look_at_;
+  look_at_ = now + kRenewalLook;
+  const FileStamps before = seen_;
+  seen_ = StampsOf({identity_.certificate_file, identity_.key_file, identity_.ca_file});
+  if (seen_ == used_ || seen_ != before) return look_at_;
+  if (seen_ == tried_ && now < again_at_) return look_at_;
+  tried_ = seen_;
+  again_at_ = now + kRenewalAgain;
+  absl::StatusOr<std::shared_ptr<grpc::Channel>> channel = MakeChannel();
+  if (!channel.ok()) return GiveUpRenewed(std::string(channel.status().message()));
+  renewed_ = *std::move(channel);
+  renewed_until_ = now + kConnectTimeout;
+  return AwaitRenewed(now);
+}
+
+// It stands when the server has sent its settings, which it does when it has accepted our
+// certificate, and not before.
+absl::Time ServerStream::AwaitRenewed(absl::Time now) {
+  if (renewed_->GetState(true) == GRPC_CHANNEL_READY) return MoveToRenewed(now);
+  if (now < renewed_until_) return now + kRenewalStep;
+  return GiveUpRenewed("the server makes no connection with it");
+}
+
+absl::Time ServerStream::MoveToRenewed(absl::Time now) {
+  bool answered = false;
+  {
+    absl::MutexLock lock(&mu_);
+    if (state_ != State::kUp) return now;  // lost meanwhile: the next Tick() connects
+    if (!std::exchange(moving_, true)) renewed_until_ = now + kRenewalHold;
+    answered = !writing_ && sent_ == 0;
+    if (!answered && now < renewed_until_) return now + kRenewalStep;
+    if (answered) {
+      call_->context.TryCancel();  // it has nothing to say any more
+      StartCall(renewed_, now);
+    }
+  }
+  if (!answered) return GiveUpRenewed("what was asked before is not answered");
+  renewed_.reset();
+  used_ = seen_;
+  owner_->OnRenewed(index_, "");
+  return now + kConnectTimeout;
+}
+
+absl::Time ServerStream::GiveUpRenewed(const std::string& why) {
+  renewed_.reset();
+  {
+    absl::MutexLock lock(&mu_);
+    moving_ = false;
+  }
+  WriteNext();
+  owner_->OnRenewed(index_, why);
+  return look_at_;
 }
 
 absl::Status ServerStream::Send(absl::string_view entry, bool holds_shares) {
@@ -298,6 +380,8 @@ void ServerStream::ClearQueue() {
   queue_.clear();
   queued_bytes_ = 0;
   unanswered_ = 0;
+  sent_ = 0;
+  moving_ = false;
   silent_since_ = absl::InfiniteFuture();
 }
 
@@ -307,10 +391,11 @@ void ServerStream::WriteNext() {
   {
     absl::MutexLock lock(&mu_);
     held_ = false;
-    if (state_ != State::kUp || writing_ || queue_.empty() || !writable_) return;
+    if (state_ != State::kUp || writing_ || moving_ || queue_.empty() || !writable_) return;
     next.emplace(std::move(queue_.front()));
     queue_.pop_front();
     queued_bytes_ -= next->size();
+    sent_ += static_cast<size_t>(next->entries());
     writing_ = true;
     call = call_;
     call->AddHold();  // while it is writable, ReadEnded's hold is there: it has not ended
@@ -335,6 +420,7 @@ void ServerStream::Received(Call* call, v1::ServerMessage& message) {
     if (call != call_) return;
     const size_t answers = static_cast<size_t>(message.jobs_size() + message.tags_size());
     unanswered_ -= std::min(unanswered_, answers);
+    sent_ -= std::min(sent_, answers);
     silent_since_ = unanswered_ == 0 ? absl::InfiniteFuture() : absl::Now();
   }
   if (!call->welcomed) {

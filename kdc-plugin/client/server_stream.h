@@ -7,6 +7,12 @@
 //     ^           |          |
 //     +-----------+----------+           the owner fails what this server has not answered
 //
+// When the certificate, its key or the authority was renewed on disk, a second connection is made
+// with the new ones while the first serves. Only when that stands, and has shown that the server
+// accepts them, are entries held back until the first has answered what it was sent; then it is
+// left, and they go over the second. So nothing is lost by a renewal, and by one that is wrong not
+// before the old certificate ends.
+//
 // A connection that is given up is left behind at once. gRPC may need long to end it: if the
 // network swallowed its last write, until TCP tries again or gives up.
 //
@@ -20,6 +26,7 @@
 #ifndef KDC_PLUGIN_CLIENT_SERVER_STREAM_H_
 #define KDC_PLUGIN_CLIENT_SERVER_STREAM_H_
 
+#include <grpcpp/channel.h>
 #include <grpcpp/support/byte_buffer.h>
 
 #include <cstdint>
@@ -30,9 +37,11 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "mpc-server/base/file_stamp.h"
 #include "mpc-server/enroll/admin_client.h"
 #include "proto/kdc_key.grpc.pb.h"
 
@@ -50,6 +59,13 @@ inline constexpr absl::Duration kConnectTimeout = absl::Seconds(5);
 inline constexpr absl::Duration kBackoffMin = absl::Milliseconds(100);
 inline constexpr absl::Duration kBackoffMax = absl::Seconds(2);
 inline constexpr absl::Duration kDemandInterval = absl::Milliseconds(100);  // between such attempts
+
+// Of a renewed certificate: how often the files are looked at; how often, while it is put to use,
+// what became of that; how long entries may be held back for it; when it is tried again.
+inline constexpr absl::Duration kRenewalLook = absl::Seconds(2);
+inline constexpr absl::Duration kRenewalStep = absl::Milliseconds(10);
+inline constexpr absl::Duration kRenewalHold = absl::Seconds(1);
+inline constexpr absl::Duration kRenewalAgain = absl::Minutes(1);
 
 inline constexpr absl::Duration kKeepalive = absl::Seconds(10);  // idle, then without an answer
 
@@ -94,6 +110,8 @@ class StreamOwner {
   virtual void AfterDown(int server) = 0;
   // Tick() has something to do. Must not call the stream.
   virtual void OnRetryDue() = 0;
+  // The connection is of a renewed certificate now; or `trouble` says why it is not.
+  virtual void OnRenewed(int server, const std::string& trouble) = 0;
 };
 
 class ServerStream;
@@ -137,7 +155,16 @@ class ServerStream {
   enum class State { kDown, kConnecting, kUp, kEnding };
 
   absl::Status Enqueue(absl::string_view entry, bool holds_shares) ABSL_LOCKS_EXCLUDED(mu_);
+  absl::StatusOr<std::shared_ptr<grpc::Channel>> MakeChannel();
   void Connect(absl::Time now);
+  void StartCall(const std::shared_ptr<grpc::Channel>& channel, absl::Time now)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // A renewed certificate, by Tick(): looks for one; then waits for its connection; then moves to
+  // it. Each returns when to look again.
+  absl::Time LookForRenewed(absl::Time now) ABSL_LOCKS_EXCLUDED(mu_);
+  absl::Time AwaitRenewed(absl::Time now) ABSL_LOCKS_EXCLUDED(mu_);
+  absl::Time MoveToRenewed(absl::Time now) ABSL_LOCKS_EXCLUDED(mu_);
+  absl::Time GiveUpRenewed(const std::string& why) ABSL_LOCKS_EXCLUDED(mu_);
   void ConnectSoon() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void ClearQueue() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Writes the next message if one waits and none is on its way; without the lock, since gRPC may
@@ -164,6 +191,13 @@ class ServerStream {
   const absl::Duration patience_;
   StreamOwner* const owner_;
 
+  // Of Tick() alone. The files as the connection took them, as they were at the last look, and as
+  // they were tried last, which is not done again before `again_at_`.
+  FileStamps used_, seen_, tried_;
+  absl::Time look_at_ = absl::InfinitePast(), again_at_;
+  std::shared_ptr<grpc::Channel> renewed_;  // its connection is being made
+  absl::Time renewed_until_;                // it must stand by then, or have been moved to
+
   absl::Mutex mu_;
   State state_ ABSL_GUARDED_BY(mu_) = State::kDown;
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
@@ -182,6 +216,8 @@ class ServerStream {
   absl::Time attempt_started_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
   absl::Time next_attempt_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
   size_t unanswered_ ABSL_GUARDED_BY(mu_) = 0;  // jobs and tag requests
+  size_t sent_ ABSL_GUARDED_BY(mu_) = 0;        // those of them that were written
+  bool moving_ ABSL_GUARDED_BY(mu_) = false;    // to a renewed certificate: nothing is written
   absl::Time silent_since_ ABSL_GUARDED_BY(mu_) = absl::InfiniteFuture();  // while some are
   absl::Duration backoff_ ABSL_GUARDED_BY(mu_) = kBackoffMin;
 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kdc-plugin/kdb-module/directory.h"
 
+#include <kadm5/admin.h>
 #include <string.h>
 #include <time.h>
 
@@ -136,11 +137,21 @@ static int kldap_number(const krb5_tl_data *tl, int type, int otherwise)
     return otherwise;
 }
 
+static int in_directory(const module_state *state)
+{
+    return strcmp(state->config->wrapped, "kldap") == 0;
+}
+
+int directory_gives_flags(const module_state *state, const krb5_db_entry *entry)
+{
+    return in_directory(state) && !(entry->mask & KADM5_ATTRIBUTES);
+}
+
 int directory_keeps_keys(const module_state *state, const krb5_db_entry *entry)
 {
     const krb5_tl_data *tl;
 
-    if (strcmp(state->config->wrapped, "kldap") != 0)
+    if (!in_directory(state))
         return 0;
     for (tl = entry->tl_data; tl != NULL; tl = tl->tl_data_next)
         if (tl->tl_data_type == KLDAP_INFO)

@@ -8,6 +8,7 @@
  *                                       is deleted on the servers
  *   only what the mask names is written whoever changes a field sets its bit
  *   an entry may be a part of an object that has other names and stays when one is deleted
+ *   an entry without flags of its own   has those of its ticket policy, or of the realm
  */
 #ifndef KDC_PLUGIN_KDB_MODULE_DIRECTORY_H_
 #define KDC_PLUGIN_KDB_MODULE_DIRECTORY_H_
@@ -41,5 +42,9 @@ int directory_deleted(module_state *state, krb5_const_principal principal, krb5_
 /* Whether the keys of an entry stay in the directory when it is deleted: its object has other
  * principals' names too. */
 int directory_keeps_keys(const module_state *state, const krb5_db_entry *entry);
+
+/* Whether the flags of a new entry come from its ticket policy or the realm, and go on doing so as
+ * long as it gets none of its own. */
+int directory_gives_flags(const module_state *state, const krb5_db_entry *entry);
 
 #endif /* KDC_PLUGIN_KDB_MODULE_DIRECTORY_H_ */

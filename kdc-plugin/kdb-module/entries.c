@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kdc-plugin/kdb-module/change.h"
 #include "kdc-plugin/kdb-module/directory.h"
 #include "kdc-plugin/kdb-module/guard.h"
 #include "kdc-plugin/kdb-module/handles.h"
@@ -108,7 +109,7 @@ static void collect_fresh(module_state *state, const krb5_db_entry *entry, handl
 static krb5_error_code put_or_take_back(module_state *state, krb5_db_entry *entry, char **db_args,
                                         const handle_list *fresh)
 {
-    krb5_error_code ret = wrapped()->put_principal(state->context, entry, db_args);
+    krb5_error_code ret = put_and_log(state, entry, db_args);
 
     if (ret == 0)
         return 0;
@@ -132,8 +133,10 @@ static krb5_error_code put_protected(module_state *state, krb5_db_entry *entry, 
     if (ret)
         return ret;
     /* The servers will ask for it: their gate is "timestamp" unless an administrator says
-     * otherwise. */
-    if ((entry->mask & KADM5_PRINCIPAL) && key_class_of(entry->princ) == MPC_CLASS_USER) {
+     * otherwise. So the flag only saves them a question, which is not worth all other flags that a
+     * ticket policy gives. */
+    if ((entry->mask & KADM5_PRINCIPAL) && key_class_of(entry->princ) == MPC_CLASS_USER &&
+        !directory_gives_flags(state, entry)) {
         entry->attributes |= KRB5_KDB_REQUIRES_PRE_AUTH;
         entry->mask |= KADM5_ATTRIBUTES;
     }
@@ -237,7 +240,7 @@ static krb5_error_code put_guarded(module_state *state, krb5_db_entry *entry,
     else if (ret == 0 && (entry->mask & KADM5_KEY_DATA))
         ret = put_or_take_back(state, entry, db_args, &none_fresh);
     else if (ret == 0)
-        ret = wrapped()->put_principal(state->context, entry, db_args);
+        ret = put_and_log(state, entry, db_args);
     if (ret == 0)
         server_keys_delete(state, entry->princ, &dropped, &kept);
     handle_list_free(&dropped);
@@ -310,7 +313,7 @@ krb5_error_code entries_delete(krb5_context context, krb5_const_principal princi
         return wrapped()->delete_principal(context, principal);
     ret = collect_all(state, principal, &list, &name);
     if (ret == 0)
-        ret = wrapped()->delete_principal(context, principal);
+        ret = delete_and_log(state, principal);
     if (ret && directory_deleted(state, principal, ret))
         ret = 0;
     if (ret == 0 && name != NULL)
@@ -333,7 +336,6 @@ static krb5_error_code rename_by_copy(module_state *state, krb5_db_entry *entry,
     entry->princ = (krb5_principal)target;
     ret = put_local(state, entry, NULL);
     entry->princ = old_name;
-    /* (libkdb5 logs both halves for replicas.) */
     return ret ? ret : entries_delete(state->context, old_name);
 }
 
@@ -364,12 +366,12 @@ static krb5_error_code rename_in_place(module_state *state, krb5_db_entry *entry
         list.count = 1;
         login_key_forget(state->context, entry);
         entry->mask = KADM5_TL_DATA;
-        ret = wrapped()->put_principal(state->context, entry, NULL);
+        ret = put_and_log(state, entry, NULL);
         if (ret == 0)
             server_keys_delete(state, source, &list, NULL);
     }
     if (ret == 0)
-        ret = wrapped()->rename_principal(state->context, source, target);
+        ret = rename_and_log(state, source, target);
     return ret || list.count == 0 ? ret : renew_login_key(state, target);
 }
 
@@ -398,7 +400,9 @@ static krb5_error_code rename_keys(module_state *state, krb5_db_entry *entry,
         return rename_protected(state, entry, target);
     krb5_set_error_message(state->context, KRB5_PLUGIN_OP_NOTSUPP,
                            "in an LDAP directory a principal with keys on the MPC servers cannot be "
-                           "renamed: create the new one, enrol it and delete the old one");
+                           "renamed: name and keys change in several writes there, and between them "
+                           "nobody could log in; create the new principal with a password of its "
+                           "own and delete the old one");
     return KRB5_PLUGIN_OP_NOTSUPP;
 }
 

@@ -87,6 +87,8 @@ static krb5_error_code open_state(krb5_context context, char *section, int mode)
     if (ret)
         return ret;
     harden_process(state);
+    if (!state->is_replica)
+        krb5_db_log_by_module(context); /* change.h */
     ret = wrapped_load(context, state->config->wrapped);
     if (ret == 0)
         ret = use_provider(context, state);

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kdc-plugin/kdb-module/change.h"
 #include "kdc-plugin/kdb-module/classify.h"
 #include "kdc-plugin/kdb-module/handles.h"
 #include "kdc-plugin/kdb-module/history.h"
@@ -203,19 +204,39 @@ static krb5_error_code take_new_handles(renaming *r, krb5_db_entry *entry)
 
 /* ---- the database ---- */
 
-static krb5_error_code put_marked(renaming *r, krb5_db_entry *entry, const char *attribute,
-                                  const char *other)
+/* Ends the change. */
+static krb5_error_code put_marked(renaming *r, change *c, krb5_db_entry *entry,
+                                  const char *attribute, const char *other)
 {
     size_t size = strlen(other) + WORD_SIZE + 1;
     char *text = malloc(size);
-    krb5_error_code ret;
+    krb5_error_code ret = text == NULL ? ENOMEM : 0;
 
-    if (text == NULL)
-        return ENOMEM;
-    snprintf(text, size, "%s %s", r->word, other);
-    ret = krb5_dbe_set_string(r->state->context, entry, attribute, text);
+    if (ret == 0) {
+        snprintf(text, size, "%s %s", r->word, other);
+        ret = krb5_dbe_set_string(r->state->context, entry, attribute, text);
+    }
     free(text);
-    return ret ? ret : wrapped()->put_principal(r->state->context, entry, NULL);
+    if (ret) {
+        change_abandon(c);
+        return ret;
+    }
+    return change_put(c, entry, NULL);
+}
+
+/* Whether the entry that is stored under the name has the attribute with our word. */
+static int is_marked(renaming *r, krb5_const_principal name, const char *attribute)
+{
+    krb5_db_entry *entry = NULL;
+    int is;
+
+    if (wrapped()->get_principal(r->state->context, name, 0, &entry) != 0) {
+        krb5_clear_error_message(r->state->context);
+        return 0;
+    }
+    is = renaming_marked(r->state->context, entry, attribute, r->word);
+    krb5_db_free_principal(r->state->context, entry);
+    return is;
 }
 
 /* Whether the stored entry still has the keys of which there are copies, and no others. */
@@ -237,20 +258,60 @@ static int has_these_keys(renaming *r, const krb5_db_entry *stored)
     return same && seen == r->count;
 }
 
-/* The old entry, which must not have changed meanwhile, says that it is no more. */
+static krb5_error_code refuse_changed(renaming *r, const char *what)
+{
+    krb5_set_error_message(r->state->context, KRB5_KDB_DB_INUSE,
+                           "%s while %s was to become %s, and nothing was renamed; try again", what,
+                           r->old_name, r->new_name);
+    return KRB5_KDB_DB_INUSE;
+}
+
+/* The new entry, which nobody finds yet. */
+static krb5_error_code write_new(renaming *r, krb5_db_entry *entry)
+{
+    krb5_context context = r->state->context;
+    krb5_db_entry *there = NULL;
+    change c;
+    int taken;
+    krb5_error_code ret = change_begin(r->state, r->target, &c);
+
+    if (ret)
+        return ret;
+    ret = wrapped()->get_principal(context, r->target, 0, &there);
+    taken = ret == 0 && !renaming_hides(context, there);
+    if (ret == 0)
+        krb5_db_free_principal(context, there);
+    if (ret == KRB5_KDB_NOENTRY) {
+        krb5_clear_error_message(context);
+        ret = 0;
+    }
+    if (taken)
+        ret = refuse_changed(r, "another principal got the new name");
+    if (ret) {
+        change_abandon(&c);
+        return ret;
+    }
+    return put_marked(r, &c, entry, RENAMED_FROM_ATTRIBUTE, r->old_name);
+}
+
+/* The old entry says that it is no more. Neither of the two may have changed meanwhile. */
 static krb5_error_code turn(renaming *r)
 {
     krb5_db_entry *old = NULL;
-    krb5_error_code ret = wrapped()->get_principal(r->state->context, r->source, 0, &old);
+    change c;
+    krb5_error_code ret = change_begin(r->state, r->source, &c);
 
-    if (ret == 0 && !has_these_keys(r, old)) {
-        ret = KRB5_KDB_DB_INUSE;
-        krb5_set_error_message(r->state->context, ret,
-                               "the keys of %s were changed while it was to become %s, and "
-                               "nothing was renamed; try again", r->old_name, r->new_name);
-    }
-    if (ret == 0)
-        ret = put_marked(r, old, RENAMED_TO_ATTRIBUTE, r->new_name);
+    if (ret)
+        return ret;
+    ret = wrapped()->get_principal(r->state->context, r->source, 0, &old);
+    if (ret == 0 && !has_these_keys(r, old))
+        ret = refuse_changed(r, "the keys were changed");
+    if (ret == 0 && !is_marked(r, r->target, RENAMED_FROM_ATTRIBUTE))
+        ret = refuse_changed(r, "another principal got the new name");
+    if (ret)
+        change_abandon(&c);
+    else
+        ret = put_marked(r, &c, old, RENAMED_TO_ATTRIBUTE, r->new_name);
     krb5_db_free_principal(r->state->context, old);
     return ret;
 }
@@ -279,41 +340,45 @@ static void say_unfinished(renaming *r, krb5_error_code code)
             r->old_name, r->new_name);
 }
 
-/* The entry is the old one; its place is the new one's when this returns 0. */
+/* The entry is the old one; its place is the new one's when this returns 0. Each write is in the file
+ * before the next begins (change.h), so whoever kills us leaves one of the rows of renaming.h. */
 static krb5_error_code change_database(renaming *r, krb5_db_entry *entry)
 {
-    krb5_context context = r->state->context;
     krb5_principal old_name = entry->princ;
     handle_list left = {NULL, 0};
-    krb5_error_code after, ret = note_leftover(r, &left);
+    krb5_error_code ret = note_leftover(r, &left);
 
     entry->princ = (krb5_principal)r->target;
     if (ret == 0)
-        ret = put_marked(r, entry, RENAMED_FROM_ATTRIBUTE, r->old_name);
+        ret = write_new(r, entry);
+    entry->princ = old_name;
     if (ret == 0) {
         server_keys_delete(r->state, r->target, &left, NULL);
         ret = turn(r);
-        if (ret)
-            (void)wrapped()->delete_principal(context, r->target);
+        /* Of an error of the database we look what became of it. */
+        if (ret && is_marked(r, r->source, RENAMED_TO_ATTRIBUTE))
+            ret = 0;
+        else if (ret)
+            (void)renaming_delete(r->state, r->target, RENAMED_FROM_ATTRIBUTE, r->word);
     }
     handle_list_free(&left);
-    if (ret == 0) {
-        after = krb5_dbe_set_string(context, entry, RENAMED_FROM_ATTRIBUTE, NULL);
-        if (after == 0)
-            after = wrapped()->put_principal(context, entry, NULL);
-        if (after == 0)
-            after = wrapped()->delete_principal(context, r->source);
-        if (after)
-            say_unfinished(r, after);
-    }
-    entry->princ = old_name;
     return ret;
+}
+
+/* What is left to do when the new entry is the principal. */
+static void finish(renaming *r)
+{
+    krb5_error_code ret = renaming_unmark(r->state, r->target, r->word);
+
+    if (ret == 0)
+        ret = renaming_delete(r->state, r->source, RENAMED_TO_ATTRIBUTE, r->word);
+    if (ret)
+        say_unfinished(r, ret);
 }
 
 krb5_error_code rename_protected(module_state *state, krb5_db_entry *entry,
                                  krb5_const_principal target)
 {
-    int locked = 0;
     renaming r;
     krb5_error_code ret = begin(&r, state, entry, target);
 
@@ -327,13 +392,10 @@ krb5_error_code rename_protected(module_state *state, krb5_db_entry *entry,
         ret = copy_on_servers(&r);
     if (ret == 0) {
         ret = take_new_handles(&r, entry);
-        if (ret == 0) {
-            /* klmdb has no locks to take. */
-            locked = wrapped_lock(state->context, KRB5_DB_LOCKMODE_EXCLUSIVE) == 0;
+        if (ret == 0)
             ret = change_database(&r, entry);
-        }
-        if (locked)
-            (void)wrapped_unlock(state->context);
+        if (ret == 0)
+            finish(&r);
         retire(&r, ret != 0);
     }
     renaming_free(&r);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kdc-plugin/kdb-module/change.h"
 #include "kdc-plugin/kdb-module/server_keys.h"
 #include "kdc-plugin/kdb-module/wrapped.h"
 
@@ -127,20 +128,78 @@ krb5_error_code renaming_guard(module_state *state, krb5_db_entry *entry, krb5_d
     return KADM5_PROTECT_PRINCIPAL;
 }
 
-/* Writes the entry without what says that it is being renamed. */
-static krb5_error_code put_settled(module_state *state, krb5_db_entry *entry)
+int renaming_marked(krb5_context context, krb5_db_entry *entry, const char *attribute,
+                    const char *word)
 {
-    krb5_error_code ret;
+    mark m;
+    int is = mark_of(context, entry, attribute, &m) && m.word_length == strlen(word) &&
+             memcmp(m.text, word, m.word_length) == 0;
 
+    mark_free(context, &m);
+    return is;
+}
+
+/* Begins a change of the entry, if it has the attribute with the word; else *entry is NULL, and nothing has
+ * begun. */
+static krb5_error_code begin_marked(module_state *state, krb5_const_principal principal,
+                                    const char *attribute, const char *word, change *c,
+                                    krb5_db_entry **entry)
+{
+    krb5_error_code ret = change_begin(state, principal, c);
+
+    *entry = NULL;
+    if (ret)
+        return ret;
+    ret = wrapped()->get_principal(state->context, principal, 0, entry);
+    if (ret == 0 && renaming_marked(state->context, *entry, attribute, word))
+        return 0;
+    change_abandon(c);
+    if (ret == 0)
+        krb5_db_free_principal(state->context, *entry);
+    *entry = NULL;
+    if (ret != KRB5_KDB_NOENTRY)
+        return ret;
+    krb5_clear_error_message(state->context);
+    return 0;
+}
+
+krb5_error_code renaming_unmark(module_state *state, krb5_const_principal target, const char *word)
+{
+    change c;
+    krb5_db_entry *entry;
+    krb5_error_code ret = begin_marked(state, target, RENAMED_FROM_ATTRIBUTE, word, &c, &entry);
+
+    if (ret || entry == NULL)
+        return ret;
     ret = krb5_dbe_set_string(state->context, entry, RENAMED_FROM_ATTRIBUTE, NULL);
-    return ret ? ret : wrapped()->put_principal(state->context, entry, NULL);
+    if (ret) {
+        change_abandon(&c);
+    } else {
+        entry->mask = KADM5_TL_DATA;
+        ret = change_put(&c, entry, NULL);
+    }
+    krb5_db_free_principal(state->context, entry);
+    return ret;
+}
+
+krb5_error_code renaming_delete(module_state *state, krb5_const_principal principal,
+                                const char *attribute, const char *word)
+{
+    change c;
+    krb5_db_entry *entry;
+    krb5_error_code ret = begin_marked(state, principal, attribute, word, &c, &entry);
+
+    if (ret || entry == NULL)
+        return ret;
+    krb5_db_free_principal(state->context, entry);
+    return change_delete(&c);
 }
 
 /* The old entry, whose keys nobody uses any more. */
-static krb5_error_code delete_old(module_state *state, krb5_db_entry *old)
+static krb5_error_code delete_old(module_state *state, krb5_db_entry *old, const char *word)
 {
     handle_list handles = {NULL, 0};
-    krb5_error_code ret = wrapped()->delete_principal(state->context, old->princ);
+    krb5_error_code ret = renaming_delete(state, old->princ, RENAMED_TO_ATTRIBUTE, word);
 
     if (ret == 0 && handles_of_all(old, &handles) == 0)
         server_keys_delete(state, old->princ, &handles, NULL);
@@ -148,24 +207,38 @@ static krb5_error_code delete_old(module_state *state, krb5_db_entry *old)
     return ret;
 }
 
+/* Ends what the mark of `stored` says; `other` has the other one. */
+static krb5_error_code settle(module_state *state, krb5_db_entry *stored, krb5_db_entry *other,
+                              int stored_is_new, mark *m)
+{
+    krb5_error_code ret;
+
+    m->text[m->word_length] = '\0'; /* the name has served */
+    if (!stored_is_new)
+        return renaming_unmark(state, other->princ, m->text);
+    ret = renaming_unmark(state, stored->princ, m->text);
+    if (ret == 0)
+        ret = krb5_dbe_set_string(state->context, stored, RENAMED_FROM_ATTRIBUTE, NULL);
+    return ret ? ret : delete_old(state, other, m->text);
+}
+
 krb5_error_code renaming_settle(module_state *state, krb5_db_entry *stored)
 {
+    krb5_context context = state->context;
     krb5_db_entry *other = NULL;
     krb5_error_code ret = 0;
+    int is_new = 0;
     mark m;
 
-    if (mark_of(state->context, stored, RENAMED_TO_ATTRIBUTE, &m)) {
-        other = get_other(state->context, &m, RENAMED_FROM_ATTRIBUTE);
-        if (other != NULL)
-            ret = put_settled(state, other);
-    } else if (mark_of(state->context, stored, RENAMED_FROM_ATTRIBUTE, &m)) {
-        other = get_other(state->context, &m, RENAMED_TO_ATTRIBUTE);
-        if (other != NULL)
-            ret = put_settled(state, stored);
-        if (other != NULL && ret == 0)
-            ret = delete_old(state, other);
+    if (mark_of(context, stored, RENAMED_TO_ATTRIBUTE, &m)) {
+        other = get_other(context, &m, RENAMED_FROM_ATTRIBUTE);
+    } else if (mark_of(context, stored, RENAMED_FROM_ATTRIBUTE, &m)) {
+        is_new = 1;
+        other = get_other(context, &m, RENAMED_TO_ATTRIBUTE);
     }
-    krb5_db_free_principal(state->context, other);
-    mark_free(state->context, &m);
+    if (other != NULL)
+        ret = settle(state, stored, other, is_new, &m);
+    krb5_db_free_principal(context, other);
+    mark_free(context, &m);
     return ret;
 }

@@ -33,6 +33,17 @@ int renaming_hides(krb5_context context, krb5_db_entry *entry);
  * than the stored one. `stored` may be NULL. */
 krb5_error_code renaming_guard(module_state *state, krb5_db_entry *entry, krb5_db_entry *stored);
 
+/* Whether the entry has the attribute, with this word. */
+int renaming_marked(krb5_context context, krb5_db_entry *entry, const char *attribute,
+                    const char *word);
+
+/* The last two writes of the table. Each looks at the entry first, under the lock of the write, and leaves
+ * it alone if it is not that of the word any more. */
+krb5_error_code renaming_unmark(module_state *state, krb5_const_principal target,
+                                const char *word);
+krb5_error_code renaming_delete(module_state *state, krb5_const_principal principal,
+                                const char *attribute, const char *word);
+
 /* Before a stored entry is replaced, deleted or renamed itself: what was begun with it is ended, so
  * that it and the other one stand alone. */
 krb5_error_code renaming_settle(module_state *state, krb5_db_entry *stored);

@@ -254,8 +254,9 @@ static krb5_timestamp prepare_to_count(const krb5_kdc_req *request, krb5_db_entr
 /*
  * db2 counts in the entry it is given and writes all of it back. In krb5kdc that entry was read
  * before the servers were asked; meanwhile kadmind may have changed the password, and other
- * requests may have been counted. So the entry is read again: what others wrote stays, each failure
- * counts, and a deleted principal does not come back.
+ * requests may have been counted. So the entry is read again, under the lock of the write (klmdb has
+ * none and needs none: it counts elsewhere): what others wrote stays, each failure counts, and a principal
+ * that was deleted or renamed does not come back.
  */
 void wrapped_audit_as_req(krb5_context context, krb5_kdc_req *request,
                           const krb5_address *local_addr, const krb5_address *remote_addr,
@@ -263,6 +264,7 @@ void wrapped_audit_as_req(krb5_context context, krb5_kdc_req *request,
                           krb5_error_code error_code)
 {
     krb5_db_entry *fresh = NULL;
+    int locked;
 
     if (table->audit_as_req == NULL)
         return;
@@ -271,13 +273,16 @@ void wrapped_audit_as_req(krb5_context context, krb5_kdc_req *request,
                             error_code);
         return;
     }
+    locked = wrapped_lock(context, KRB5_DB_LOCKMODE_EXCLUSIVE) == 0;
     if (client != NULL && table->get_principal(context, client->princ, 0, &fresh) != 0) {
         krb5_clear_error_message(context);
-        return;
+    } else {
+        if (fresh != NULL)
+            authtime = prepare_to_count(request, fresh, authtime, error_code);
+        table->audit_as_req(context, request, local_addr, remote_addr, fresh, server, authtime,
+                            error_code);
     }
-    if (fresh != NULL)
-        authtime = prepare_to_count(request, fresh, authtime, error_code);
-    table->audit_as_req(context, request, local_addr, remote_addr, fresh, server, authtime,
-                        error_code);
+    if (locked)
+        (void)wrapped_unlock(context);
     krb5_db_free_principal(context, fresh);
 }

@@ -11,7 +11,7 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
+#include "kdc-plugin/kdb-tool/source_db.h"
 #include "mpc-server/base/status_macros.h"
 
 extern "C" {
@@ -119,19 +119,7 @@ absl::StatusOr<std::vector<krb5_key_salt_tuple>> KdbSession::KeySalts(const std:
   if (code != 0) return list;  // a policy that is only a name restricts nothing
   absl::Cleanup release = [&] { kadm5_free_policy_ent(handle_, &entry); };
   if (entry.allowed_keysalts == nullptr) return list;
-  list.clear();
-  for (absl::string_view pair : absl::StrSplit(entry.allowed_keysalts, ',', absl::SkipEmpty())) {
-    const std::vector<std::string> parts = absl::StrSplit(pair, ':');
-    krb5_key_salt_tuple tuple = {0, KRB5_KDB_SALTTYPE_NORMAL};
-    std::string enctype = parts[0];
-    if (krb5_string_to_enctype(enctype.data(), &tuple.ks_enctype) != 0) continue;
-    if (parts.size() > 1) {
-      std::string salt_type = parts[1];
-      if (krb5_string_to_salttype(salt_type.data(), &tuple.ks_salttype) != 0) continue;
-    }
-    list.push_back(tuple);
-  }
-  return list;
+  return ParseKeySalts(entry.allowed_keysalts);
 }
 
 absl::StatusOr<std::string> KdbSession::SaltFor(krb5_const_principal principal,

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kdc-plugin/kdb-tool/scrub.h"
 
-#include <profile.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -18,6 +17,7 @@
 #include "kdc-plugin/kdb-tool/import_session.h"
 #include "kdc-plugin/kdb-tool/lines.h"
 #include "kdc-plugin/kdb-tool/scratch_db.h"
+#include "kdc-plugin/kdb-tool/stored_in.h"
 #include "mpc-server/base/status_macros.h"
 
 namespace mpckdc::kdbtool {
@@ -27,52 +27,6 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 
 constexpr char kOldSuffix[] = ".scrub-old";
-
-// Which module stores a realm's entries, and where.
-struct Stored {
-  std::string module;  // "db2", "klmdb", ...
-  std::string name;    // database_name
-
-  // The files that hold keys, as they are called.
-  std::vector<std::string> Files() const {
-    if (module == "db2") return {name, name + ".kadm5"};
-    if (module == "klmdb") return {name + ".mdb"};
-    return {};
-  }
-};
-
-std::string ProfileString(profile_t profile, const char* section, const std::string& middle,
-                          const char* relation) {
-  char* value = nullptr;
-  if (profile_get_string(profile, section, middle.c_str(), relation, nullptr, &value) != 0 ||
-      value == nullptr) {
-    return "";
-  }
-  std::string text = value;
-  profile_release_string(value);
-  return text;
-}
-
-absl::StatusOr<Stored> StoredBy(krb5_context context, const std::string& realm) {
-  profile_t profile = nullptr;
-  if (krb5_get_profile(context, &profile) != 0) {
-    return absl::FailedPreconditionError("kdc.conf cannot be read");
-  }
-  std::string section = ProfileString(profile, "realms", realm, "database_module");
-  if (section.empty()) section = realm;
-  Stored stored;
-  stored.module = ProfileString(profile, "dbmodules", section, "db_library");
-  if (stored.module == "mpc") {
-    stored.module = ProfileString(profile, "dbmodules", section, "mpc_wrapped");
-  }
-  if (stored.module.empty()) stored.module = "db2";
-  stored.name = ProfileString(profile, "dbmodules", section, "database_name");
-  if (stored.name.empty()) {
-    stored.name = ProfileString(profile, "realms", realm, "database_name");
-  }
-  profile_release(profile);
-  return stored;
-}
 
 // An entry that still has a record may yet be rolled back.
 absl::Status CheckCommitted(KdbSession& target) {
@@ -219,6 +173,7 @@ struct Facts {
   bool same = false;
   std::string realm;
   std::string stash;
+  std::string stash_there;
   std::string update_log;  // of iprop
 };
 
@@ -228,6 +183,7 @@ absl::StatusOr<Facts> Look(const std::string& realm, const std::string& profile)
   if (!profile.empty()) {
     ASSIGN_OR_RETURN(std::unique_ptr<SourceDb> source, SourceDb::Open(profile, realm));
     ASSIGN_OR_RETURN(facts.there, StoredBy(source->context(), source->realm()));
+    facts.stash_there = source->stash();
   }
   ASSIGN_OR_RETURN(std::unique_ptr<ImportSession> session, ImportSession::Open(realm, profile));
   KdbSession& target = session->target();
@@ -328,14 +284,18 @@ absl::StatusOr<json> ScrubRealm(const std::string& realm, const ImportedFrom& fr
                   "it (shred -u), then start kadmind, which makes a new one, and let each replica "
                   "resynchronize in full; the replicas' logs too");
   }
-  // The stash last: without it the rest is ciphertext.
-  const bool needed = facts.converts || SameFile(from.stash, facts.stash);
+  // The stash last: without it the rest is ciphertext. With --source it is that of its kdc.conf.
+  const std::string stash = from.stash.empty() ? facts.stash_there : from.stash;
+  const bool needed = facts.converts || SameFile(stash, facts.stash);
   if (needed) {
-    scrubber.Left((from.stash.empty() ? facts.stash : from.stash) +
+    scrubber.Left((stash.empty() ? facts.stash : stash) +
                   ": the realm's master key is still this one, and opens old dumps and backups; "
                   "change it (kdb5_util add_mkey, use_mkey, update_princ_encryption, purge_mkeys)");
-  } else if (!from.stash.empty()) {
-    RETURN_IF_ERROR(scrubber.Files({from.stash}));
+  } else if (from.stash.empty() && facts.there.Files().empty() && Exists(stash)) {
+    scrubber.Left(stash + ": it opens the keys that " + facts.there.module + " of " + from.source +
+                  " still has; overwrite it when those are gone");
+  } else if (!stash.empty()) {
+    RETURN_IF_ERROR(scrubber.Files({stash}));
   }
   RETURN_IF_ERROR(scrubber.Folder(from.scratch));
   return scrubber.Answer();

@@ -57,6 +57,10 @@ class SourceDb {
   krb5_context context() const { return context_; }
   krb5_const_principal master() const { return master_; }
   std::string realm() const { return params_.realm; }
+  // The path of its stash file; empty: its kdc.conf names none.
+  std::string stash() const {
+    return params_.stash_file == nullptr ? "" : params_.stash_file;
+  }
 
   // Needed before Decrypt(): the master key of the stash file, and older ones.
   absl::Status FetchMasterKeys();

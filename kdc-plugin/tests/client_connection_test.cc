@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Servers that are down, silent, slow, lost in mid-flight, or not those that they should be.
 #include <atomic>
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <thread>
@@ -122,6 +123,93 @@ TEST_F(ClientTest, SilentConnectionIsGivenUpThoughTheOthersAnswer) {
   }
   EXPECT_GE(realm_.parties[0]->behaviour.streams, 2);
   EXPECT_EQ(realm_.parties[1]->behaviour.streams, 1) << "it answers, so it keeps its connection";
+}
+
+// ---- A renewed certificate ----
+
+// A login all the time, as long as it lives.
+class Logins {
+ public:
+  explicit Logins(std::function<Answer()> login)
+      : thread_([this, login = std::move(login)] {
+          while (!stop_) {
+            const Answer a = login();
+            ++done_;
+            if (a.verdict != MPC_OK) failed_ += absl::StrCat(a.detail, "\n");
+            absl::SleepFor(absl::Milliseconds(1));
+          }
+        }) {}
+  // What failed of them.
+  std::string Stop() {
+    stop_ = true;
+    if (thread_.joinable()) thread_.join();
+    return failed_;
+  }
+  ~Logins() { Stop(); }
+  int done() const { return done_; }
+
+ private:
+  std::atomic<bool> stop_ = false;
+  std::atomic<int> done_ = 0;
+  std::string failed_;
+  std::thread thread_;
+};
+
+class RenewalTest : public ClientTest {
+ protected:
+  void SetUp() override {
+    StartClient(5000);
+    WaitUntilUp();
+  }
+  bool WaitForStreams(int count) {
+    const auto all = [&] {
+      for (const auto& party : realm_.parties) {
+        if (party->behaviour.streams < count) return false;
+      }
+      return true;
+    };
+    const absl::Time end = absl::Now() + absl::Seconds(20);
+    while (!all() && absl::Now() < end) absl::SleepFor(absl::Milliseconds(50));
+    return all();
+  }
+};
+
+TEST_F(RenewalTest, IsUsedWithoutLosingALogin) {
+  for (auto& party : realm_.parties) party->behaviour.delay_ms = 20;  // some are always under way
+  Logins logins([this] { return Login(); });
+  realm_.authority.Issue("kdc", "kdc1", "--renew");
+  EXPECT_TRUE(WaitForStreams(2)) << Logged();
+  const int before = logins.done();
+  while (logins.done() < before + 10) absl::SleepFor(absl::Milliseconds(10));
+  EXPECT_EQ(logins.Stop(), "");
+  EXPECT_THAT(Logged(), HasSubstr("connects anew with the renewed certificate"));
+  for (const auto& party : realm_.parties) EXPECT_EQ(party->behaviour.streams, 2);
+}
+
+// Half of a renewal, and a certificate that the servers would not take: the connection stays, and a
+// good one afterwards is used.
+TEST_F(RenewalTest, AWrongOneChangesNothing) {
+  const std::string key = realm_.kdc.key_file;
+  Logins logins([this] { return Login(); });
+  enroll::TestAuthority others;
+  const enroll::AdminIdentity other = others.Issue("kdc", "kdc1");
+  std::filesystem::copy_file(other.key_file, key,
+                             std::filesystem::copy_options::overwrite_existing);
+  const auto said = [&](const char* text) {
+    const absl::Time end = absl::Now() + absl::Seconds(20);
+    while (Logged().find(text) == std::string::npos && absl::Now() < end) {
+      absl::SleepFor(absl::Milliseconds(50));
+    }
+    EXPECT_THAT(Logged(), HasSubstr(text));
+  };
+  said("the private key is not the certificate's");
+  std::filesystem::copy_file(other.certificate_file, realm_.kdc.certificate_file,
+                             std::filesystem::copy_options::overwrite_existing);
+  said("the server makes no connection with it");
+  for (const auto& party : realm_.parties) EXPECT_EQ(party->behaviour.streams, 1);
+  realm_.authority.Issue("kdc", "kdc1", "--renew");
+  EXPECT_TRUE(WaitForStreams(2)) << Logged();
+  EXPECT_EQ(logins.Stop(), "");
 }
 
 // Nothing is asked of an idle connection, and it stays.

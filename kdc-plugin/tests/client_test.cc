@@ -208,5 +208,61 @@ TEST_F(ClientTest, AdminStoresKeysOnAllThreeAndDeletesThem) {
   mpc_text_free(error);
 }
 
+// Where the three do not agree on the gate of the present keys, the new ones have the strictest: no
+// server alone, which lies or missed an administrator's word, makes it wider; nor does it take a
+// certificate's gate away.
+TEST_F(ClientTest, NewKeysHaveTheStrictestGate) {
+  const auto admin = realm_.authority.Issue("admin", "kadmind");
+  const mpc_options options = realm_.Options(admin);
+  const std::string base(32, 'b');
+  char next = 'a';
+  const auto gate_of_next = [&] {
+    mpc_new_key key = {};
+    memset(key.handle, next, sizeof(key.handle));
+    key.principal = "alice@EXAMPLE.COM";
+    key.kvno = 3;
+    key.enctype = -24002;
+    key.key_class = MPC_CLASS_USER;
+    key.key = Bytes(base);
+    char* error = nullptr;
+    EXPECT_EQ(mpc_admin_store_keys(&options, &key, 1, &error), 0) << error;
+    const std::string handle(16, next++);
+    const v1::Gate gate = realm_.oracle->Keys()[handle].gate();
+    realm_.oracle->DeleteKey(handle);
+    return gate;
+  };
+  const auto say = [&](int party, std::optional<v1::Gate> gate) {
+    realm_.parties[party]->behaviour.listed = [gate](v1::ListKeysReply& reply) {
+      if (!gate.has_value()) return reply.clear_keys();
+      for (v1::KeyInfo& key : *reply.mutable_keys()) key.set_gate(*gate);
+    };
+  };
+  struct Case {
+    v1::Gate all;
+    std::optional<v1::Gate> one;  // nothing: it says that there is no key
+    v1::Gate want;
+  };
+  for (const Case& c : {
+           Case{v1::GATE_PKINIT, v1::GATE_PKINIT, v1::GATE_PKINIT},
+           Case{v1::GATE_NONE, v1::GATE_NONE, v1::GATE_NONE},
+           Case{v1::GATE_PKINIT, v1::GATE_NONE, v1::GATE_PKINIT},
+           Case{v1::GATE_PKINIT, v1::GATE_TIMESTAMP_OR_PKINIT, v1::GATE_PKINIT},
+           Case{v1::GATE_PKINIT, std::nullopt, v1::GATE_PKINIT},
+           Case{v1::GATE_TIMESTAMP, v1::GATE_KDC_TRUSTED, v1::GATE_TIMESTAMP},
+           Case{v1::GATE_TIMESTAMP_OR_PKINIT, v1::GATE_NONE, v1::GATE_TIMESTAMP},
+           Case{v1::GATE_KDC_TRUSTED, std::nullopt, v1::GATE_TIMESTAMP},
+           Case{v1::GATE_NONE, v1::GATE_PKINIT, v1::GATE_PKINIT},
+       }) {
+    for (int lying = 0; lying < 3; ++lying) {
+      for (int party = 0; party < 3; ++party) {
+        say(party, party == lying ? c.one : std::optional(c.all));
+      }
+      EXPECT_EQ(gate_of_next(), c.want) << "server " << lying << " says "
+                                        << (c.one ? v1::Gate_Name(*c.one) : "nothing")
+                                        << ", the others " << v1::Gate_Name(c.all);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace mpckdc::test

@@ -110,6 +110,7 @@ grpc::Status FakeParty::ListKeys(grpc::ServerContext*, const v1::ListKeysRequest
       *reply.add_keys() = info;
     }
   }
+  behaviour.listed(reply);
   writer->Write(reply);
   return grpc::Status::OK;
 }

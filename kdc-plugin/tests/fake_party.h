@@ -43,6 +43,7 @@ struct Behaviour {
   Hook<const v1::Job> received;
   Hook<v1::JobAnswer> job;
   Hook<v1::TagAnswer> tag;
+  Hook<v1::ListKeysReply> listed;
   std::atomic<int> delay_ms{0};
   std::atomic<bool> silent{false};       // reads, never answers
   std::atomic<int> close_after_jobs{0};  // ends the stream when this many have come

@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Incremental propagation, and a command that is killed or slow after it wrote the database: libkdb5
-logs what the module stored when the module is back, and the module first asks three servers to delete
-old keys. A replica that is not told keeps a deleted user, or yesterday's password."""
+"""Incremental propagation, and a command that is killed or slow after it wrote the database. A replica has
+every change, or is told to take everything: otherwise it keeps a deleted user, or yesterday's password."""
 
 import contextlib
 import os
-import re
 import signal
 import subprocess
 import time
@@ -14,22 +12,12 @@ import pytest
 
 import config_files
 import daemon
+import long_tests
 from kdb_realm import new_realm
-
-# Known, and told in kdc-plugin/README.md ("Replicas"): `make test-long` says when it is mended.
-pytestmark = [
-    pytest.mark.skipif("MPCKDC_LONG" not in os.environ, reason="make test-long runs it"),
-    pytest.mark.xfail(strict=True, reason="the update log is written when the servers have answered"),
-]
+from killed import damaged, killed_at
+from update_log import FULL, UpdateLog, not_told
 
 IPROP = {"iprop_enable": True, "iprop_port": 1}
-SHIM = config_files.CMAKE / "mpc-server/testing/libmpckdc_fault_shim.so"
-
-
-def updates(r):
-    """(name, text) of each entry of the update log."""
-    entries = r.run("kproplog", "-v", "-v").stdout.split("Update principal : ")[1:]
-    return [(entry.split("\n")[0].split("@")[0], entry) for entry in entries]
 
 
 @contextlib.contextmanager
@@ -55,8 +43,9 @@ def is_there(r, name):
 @pytest.mark.parametrize("wrapped", ["db2", "klmdb"])
 def test_a_deletion_that_is_killed_while_servers_hang_is_logged(servers, wrapped):
     with new_realm(servers, wrapped, extra_realm=IPROP) as r:
+        log = UpdateLog(r)
         r.local("addprinc -pw secret alice")
-        r.run("kproplog", "-R")
+        remembered = log.now()
         with frozen(servers):
             command = begin(r, "delprinc -force alice")
             assert daemon.wait_until(lambda: not is_there(r, "alice"), 10)
@@ -64,14 +53,16 @@ def test_a_deletion_that_is_killed_while_servers_hang_is_logged(servers, wrapped
             command.kill()
             command.wait()
         assert not is_there(r, "alice")
-        assert [name for name, _ in updates(r)] == ["alice"], "replicas keep alice for ever"
+        [(name, text)] = log.since(remembered)
+        assert name == "alice" and "Update operation : Delete" in text
 
 
 def test_the_log_has_the_order_of_the_database(servers):
     """One deletes, and its servers hang; meanwhile another makes the principal again."""
     with new_realm(servers, extra_realm=IPROP) as r:
+        log = UpdateLog(r)
         r.local("addprinc -pw secret alice")
-        r.run("kproplog", "-R")
+        remembered = log.now()
         with frozen(servers):
             command = begin(r, "delprinc -force alice")
             assert daemon.wait_until(lambda: not is_there(r, "alice"), 10)
@@ -79,52 +70,17 @@ def test_the_log_has_the_order_of_the_database(servers):
             assert command.poll() is None, "the control: it is waiting for the servers"
         command.wait(timeout=60)
         assert is_there(r, "alice")
-        told = re.findall("Update operation : (.+)", r.run("kproplog", "-v").stdout)
-        assert told[-1] != "Delete", ("replicas delete alice", told)
-
-
-def rename_killed_at(r, number):
-    env = {"LD_PRELOAD": str(SHIM), "MPCKDC_SHIM_FILE": str(r.kdc_dir / "principal.mdb"),
-           "MPCKDC_SHIM_AT": str(number), "MPCKDC_SHIM_DO": "kill"}
-    result = r.run("kadmin.local", "-q", f"renprinc -force old{number} new{number}", check=False,
-                   env=env)
-    return result.returncode != 0
-
-
-@pytest.mark.parametrize("ending", ["delete", "addprinc"])
-def test_a_renaming_that_was_killed_reaches_replicas(servers, ending):
-    """Killed when the new name is the principal already, and then what mpc-admin doctor says. A replica
-    has the new name by the end of it, with its keys, or the user is locked out there."""
-    with new_realm(servers, "klmdb", extra_realm=IPROP) as r:
-        r.local("addprinc -pw new spare")
-        seen = 0
-        for number in range(1, 30):
-            old, new = f"old{number}", f"new{number}"
-            r.local(f"addprinc -pw secret {old}")
-            r.run("kproplog", "-R")
-            if not rename_killed_at(r, number):
-                break
-            if not is_there(r, new):
-                continue
-            seen += 1
-            if ending == "delete":
-                r.kdb("delete", old, check=False)
-            else:
-                r.local(f"addprinc -pw other {old}")
-            r.local(f"modprinc -maxlife 1hour {new}")
-            assert is_there(r, new)
-            told = [text for name, text in updates(r) if name == new]
-            assert any("Key data" in text for text in told), \
-                (number, "replicas get no keys of the new name", [n for n, _ in updates(r)], told)
-        assert seen > 0
+        told = ["Update operation : Delete" in text for _, text in log.since(remembered)]
+        assert told == [True, False], "replicas delete alice"
 
 
 def test_a_slow_change_does_not_divide_primary_and_replica(servers):
     """One changes a password, and the servers take their time; meanwhile another disables the user. Of
     the two the last one to write wins, at the primary and at replicas."""
     with new_realm(servers, extra_realm=IPROP) as r:
+        log = UpdateLog(r)
         r.local("addprinc -pw secret alice")
-        r.run("kproplog", "-R")
+        remembered = log.now()
         with frozen(servers):
             command = begin(r, "cpw -pw other alice")
             time.sleep(1.5)
@@ -132,7 +88,86 @@ def test_a_slow_change_does_not_divide_primary_and_replica(servers):
             assert command.poll() is None, "the control: it is waiting for the servers"
         assert command.wait(timeout=60) == 0
         disabled_here = "DISALLOW_ALL_TIX" in r.local("getprinc alice")
-        told = [text for _, text in updates(r) if "Attribute flags" in text]
+        updates = log.since(remembered)
+        told = [text for _, text in updates if "Attribute flags" in text]
         disabled_there = "DISALLOW_ALL_TIX" in told[-1]
-        assert len(updates(r)) == 2 and disabled_here == disabled_there, \
-            (disabled_here, disabled_there, updates(r))
+        assert len(updates) == 2 and disabled_here == disabled_there, \
+            (disabled_here, disabled_there, updates)
+
+
+CHANGES = {
+    "add": "addprinc -pw secret x{0}",
+    "password": "cpw -pw other old{0}",
+    "modify": "modprinc -maxlife 1hour old{0}",
+    "delete": "delprinc -force old{0}",
+    "rename": "renprinc -force old{0} new{0}",
+}
+
+
+@pytest.mark.parametrize("change", CHANGES if long_tests.ENABLED else ["rename"])
+@pytest.mark.parametrize("wrapped", ["db2", "klmdb"])
+def test_killed_at_each_write_of_the_database(servers, wrapped, change):
+    """Whatever is in the database then replicas are told of, at once and after others went on."""
+    with new_realm(servers, wrapped, extra_realm=IPROP) as r:
+        log = UpdateLog(r)
+        r.local("addprinc -pw new spare")
+        fulls, number, step = 0, 0, 1 if long_tests.ENABLED else 2
+        while True:
+            number += step
+            r.local(f"addprinc -pw secret old{number}")
+            before, remembered = r.dump_text(), log.now()
+            killed = killed_at(r, wrapped, number, CHANGES[change].format(number))
+            told = log.since(remembered)
+            fulls += told == FULL
+            assert killed or told != FULL
+            if killed and damaged(r):
+                assert wrapped == "db2" and told == FULL
+                (r.dir / "before").write_text(before)
+                r.run("kdb5_util", "load", r.dir / "before")
+                continue
+            after = r.dump_text()
+            assert not_told(before, after, told) == [], (number, told)
+            r.local("modprinc -maxlife 2hours spare")
+            assert not_told(before, r.dump_text(), log.since(remembered)) == [], number
+            if told == FULL:
+                assert log.since(remembered) == FULL, "the next change hides what was not logged"
+            if not killed:
+                assert not_told(before, after, []) != [], "the control: something has changed"
+                break
+        assert number > step, "the shim does not see the database"
+        assert fulls > 0
+
+
+@pytest.mark.parametrize("ending", ["delete", "addprinc"])
+@pytest.mark.parametrize("wrapped", ["db2", "klmdb"])
+def test_what_ends_a_renaming_that_was_killed_reaches_replicas(servers, wrapped, ending):
+    """Killed when the new name is the principal already, and then what mpc-admin doctor says. Who took
+    everything after the kill has the new name by the end of it, with its keys."""
+    with new_realm(servers, wrapped, extra_realm=IPROP) as r:
+        log = UpdateLog(r)
+        r.local("addprinc -pw new spare")
+        seen = 0
+        for number in range(1, 40):
+            old, new = f"old{number}", f"new{number}"
+            r.local(f"addprinc -pw secret {old}")
+            whole = r.dump(r.dir / "whole")
+            if not killed_at(r, wrapped, number, f"renprinc -force {old} {new}"):
+                break
+            if damaged(r):
+                r.run("kdb5_util", "load", whole)
+                continue
+            if not is_there(r, new):
+                continue
+            seen += 1
+            r.local("modprinc -maxlife 2hours spare")  # makes the log anew if it is unstable
+            remembered, before = log.now(), r.dump_text()
+            if ending == "delete":
+                r.kdb("delete", old, check=False)
+            else:
+                r.local(f"addprinc -pw other {old}")
+            r.local(f"modprinc -maxlife 1hour {new}")
+            assert is_there(r, new)
+            updates = log.since(remembered)
+            assert updates != FULL
+            assert not_told(before, r.dump_text(), updates) == [], (number, updates)
+        assert seen > 0

@@ -2,16 +2,14 @@
 """renprinc of principals whose keys are on the servers: whose keys they are afterwards, who may get
 which name, and what a crash at any write of the database leaves."""
 
-import signal
-
 import pytest
 
 import config_files
 import long_tests
 from kdb_realm import REALM, new_realm
+from killed import killed_at
 
 ENCTYPES = config_files.GCM_ENCTYPES + config_files.STOCK_ENCTYPES
-SHIM = config_files.CMAKE / "mpc-server/testing/libmpckdc_fault_shim.so"
 
 
 @pytest.fixture(scope="module", params=["db2", "klmdb"])
@@ -139,15 +137,6 @@ def test_what_says_so_is_set_by_nobody(live):
 
 # ---- crashes ----
 
-def killed_at(live, number, old, new):
-    """renprinc, killed before its number-th write or sync of the database; false: it has fewer."""
-    env = {"LD_PRELOAD": str(SHIM), "MPCKDC_SHIM_FILE": str(live.kdc_dir / "principal.mdb"),
-           "MPCKDC_SHIM_AT": str(number), "MPCKDC_SHIM_DO": "kill"}
-    result = live.run("kadmin.local", "-q", f"renprinc -force {old} {new}", check=False, env=env)
-    assert result.returncode in (0, -signal.SIGKILL), result.stdout
-    return result.returncode != 0
-
-
 def renamings(live):
     return sorted((h["principal"].split("@")[0], h.get("renamed_from"), h.get("renamed_to"))
                   for h in live.handles() if "renamed_from" in h or "renamed_to" in h)
@@ -163,7 +152,7 @@ def test_killed_at_each_write_of_the_database(servers):
             number += step
             old, new = f"old{number}", f"new{number}"
             r.local(f"addprinc -pw secret {old}")
-            if not killed_at(r, number, old, new):
+            if not killed_at(r, "klmdb", number, f"renprinc -force {old} {new}"):
                 break
             dump = r.dump_text()
             names = [name for name in (old, new) if logs_in(r, name, "secret")]

@@ -12,6 +12,8 @@
  *   encrypt FROM TO            decrypts FROM's newest key, encrypts it into TO's
  *   move FROM TO               puts FROM's newest key data in place of TO's, without a call
  *   retype NAME ENCTYPE        its newest key data is of that enctype, without a call
+ *   tag NAME TYPE              the entry gets tagged data of that type
+ *   untag NAME TYPE            and loses it
  *   put NAME
  */
 #include <kadm5/admin.h>
@@ -115,6 +117,33 @@ static krb5_error_code move(krb5_db_entry *from, krb5_db_entry *to)
     return 0;
 }
 
+/* Tagged data of a type of its own; it comes or goes with the next put. */
+static krb5_error_code tag(krb5_db_entry *entry, int type)
+{
+    krb5_octet contents[] = "tagged";
+    krb5_tl_data data = {NULL, (krb5_int16)type, sizeof(contents), contents};
+
+    entry->mask = KADM5_TL_DATA;
+    return krb5_dbe_update_tl_data(context, entry, &data);
+}
+
+static krb5_error_code untag(krb5_db_entry *entry, int type)
+{
+    krb5_tl_data **place = &entry->tl_data, *found;
+
+    entry->mask = KADM5_TL_DATA;
+    while (*place != NULL && (*place)->tl_data_type != type)
+        place = &(*place)->tl_data_next;
+    if (*place == NULL)
+        return KRB5_KDB_NOENTRY;
+    found = *place;
+    *place = found->tl_data_next;
+    entry->n_tl_data--;
+    free(found->tl_data_contents);
+    free(found);
+    return 0;
+}
+
 /* Returns how many arguments the command has. */
 static int run(char **argv, krb5_error_code *ret, const char **found)
 {
@@ -139,6 +168,9 @@ static int run(char **argv, krb5_error_code *ret, const char **found)
     } else if (strcmp(command, "move") == 0 || strcmp(command, "encrypt") == 0) {
         *ret = (command[0] == 'm' ? move : encrypt)(*entry, *slot(argv[2]));
         return 3;
+    } else if (strcmp(command, "tag") == 0 || strcmp(command, "untag") == 0) {
+        *ret = (command[0] == 't' ? tag : untag)(*entry, atoi(argv[2]));
+        return 3;
     } else {
         *ret = new_key(*entry, atoi(argv[2]), strcmp(command, "random") == 0);
         return 3;
@@ -154,7 +186,8 @@ int main(int argc, char **argv)
 
     if (kadm5_init_krb5_context(&context) != 0 ||
         kadm5_init_with_password(context, user, NULL, service, NULL, KADM5_STRUCT_VERSION,
-                                 KADM5_API_VERSION_4, NULL, &handle) != 0)
+                                 KADM5_API_VERSION_4, NULL, &handle) != 0 ||
+        kadm5_init_iprop(handle, NULL) != 0)
         return 2;
     while (i + 1 < argc) {
         krb5_error_code ret = 0;

@@ -56,8 +56,14 @@ inline krb5_boolean RequestSource(krb5_remote_key_source* source) {
   return request_source.address != nullptr;
 }
 inline void PreferStream() { prefers_stream = true; }
-inline const krb5_remote_key_host kHost = {BeginWait,  Wait,          Wake,        RequestSlot,
-                                           FlushLater, RequestSource, PreferStream};
+inline const krb5_remote_key_host kHost = {KRB5_REMOTE_KEY_HOST_VERSION,
+                                           BeginWait,
+                                           Wait,
+                                           Wake,
+                                           RequestSlot,
+                                           FlushLater,
+                                           RequestSource,
+                                           PreferStream};
 
 inline krb5_data View(const std::string& s) {
   return {KV5M_DATA, static_cast<unsigned>(s.size()), const_cast<char*>(s.data())};

@@ -43,6 +43,19 @@ TEST_F(ProviderTest, ALoginIsOneJob) {
   EXPECT_TRUE(Valid(Local(user_base_), 56, "the request", checksum));
 }
 
+// Its functions stand at other places of the table, or are not there.
+TEST_F(ProviderTest, AHostOfAnotherVersionIsRefused) {
+  krb5_remote_key_host other = kHost;
+  other.version++;
+  const mpc_options options = realm_.Options(3000);
+  provider_unregister();
+  krb5_c_set_remote_key_host(&other);
+  EXPECT_EQ(provider_register(context_, &options, CONTEXTS_OF_DATABASES), KRB5_PLUGIN_VER_NOTSUPP);
+  EXPECT_FALSE(krb5_c_have_remote_keys());
+  krb5_c_set_remote_key_host(&kHost);
+  EXPECT_EQ(provider_register(context_, &options, CONTEXTS_OF_DATABASES), 0);
+}
+
 TEST_F(ProviderTest, InASliceNothingIsSentBeforeItsEnd) {
   const std::string preauth = Preauth();
   in_slice = true;

@@ -99,7 +99,7 @@ class BulkEnroll {
   enroll::AdminServers& servers_;
   const enroll::PackageSigner& signer_;
   Tally tally_;
-  std::optional<KdbEntries> present_;  // the servers' keys by principal, if any is replaced
+  std::optional<NewestByPrincipal> present_;  // the servers' keys by principal, if any is replaced
   size_t total_ = 0;
   absl::Time start_ = absl::Now();
   InterruptGuard interrupt_;
@@ -132,13 +132,11 @@ absl::StatusOr<KeytabEntries> BulkEnroll::Choose(
 absl::StatusOr<Powers> BulkEnroll::PowersOf(const std::string& principal, bool has_old) {
   if (!has_old) return PowersFor(session_.options, principal, {});
   if (!present_.has_value()) {
-    ASSIGN_OR_RETURN(
-        std::vector<v1::KeyInfo> keys,
-        servers_.at(0).ListKeys("", enroll::Listed::kCommitted, session_.config.timeout));
-    present_.emplace();
-    for (v1::KeyInfo& key : keys) (*present_)[key.principal()].push_back(std::move(key));
+    ASSIGN_OR_RETURN(present_, ListNewest(session_, ""));
   }
-  return PowersFor(session_.options, principal, (*present_)[principal]);
+  const Powers powers = PowersFor(session_.options, principal, (*present_)[principal]);
+  RemarkDifference(session_, principal, powers);
+  return powers;
 }
 
 // An error is this principal's alone, or Unavailable.

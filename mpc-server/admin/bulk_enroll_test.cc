@@ -121,6 +121,20 @@ TEST_F(BulkTest, ReplacesAndDeletesTheOldKeys) {
       << "replaced keys keep their gate";
 }
 
+TEST_F(BulkTest, NoServerAloneMakesAGateWider) {
+  EnrolAll(0);
+  for (auto [handle, package] : realm_.servers[0]->committed()) {
+    package.mutable_info()->set_gate(v1::GATE_NONE);
+    realm_.servers[0]->Plant(package);
+  }
+  Expect(0, {"enroll", "--all", "--keytab", keytab_, "--replace", "--delete-old"}, {},
+         {"do not agree on gate or class of the keys of u00007@EXAMPLE.COM"});
+  for (const auto& [principal, keys] : kdb_.principals) {
+    EXPECT_EQ(realm_.servers[0]->committed()[keys[0].handle()].info().gate(), v1::GATE_TIMESTAMP)
+        << principal;
+  }
+}
+
 TEST_F(BulkTest, CtrlCEndsWhatIsBegun) {
   realm_.servers[0]->set_fault([](When when, const std::string& called) {
     if (when == When::kBefore && called == "StageKeys") raise(SIGINT);

@@ -94,6 +94,10 @@ TEST_F(RunTest, DoctorLooksAtServers) {
   finds("renew it before that day", 0);
   status.set_certificate_expires_us(after(-absl::Hours(48)));
   finds("certificate expired on", 1);
+  status.set_authority_expires_us(after(absl::Hours(48)));
+  finds("the authority of party 1", 0);
+  status.set_certificate_trouble("the private key does not belong to it");
+  finds("does not use the certificate that is in its files: the private key", 1);
   status.set_quotas("principal_logins 1/min burst 1");
   finds("different quotas, the lowest is in force", 0);
   status.set_peer_skew_us_next(7'000'000);
@@ -114,6 +118,23 @@ TEST_F(RunTest, DoctorLooksAtServers) {
   Expect(1, {"doctor"},
          {"start mpc-server on " + realm_.servers[2]->address(),
           "nothing here: it takes all three, and one does not answer"});
+}
+
+// Of each caller the newest certificate counts, whichever server saw it.
+TEST_F(RunTest, DoctorLooksAtTheCertificatesOfCallers) {
+  const auto saw = [&](int server, const char* name, absl::Duration left) {
+    v1::CallerCertificate& caller = *realm_.servers[server]->status().add_callers();
+    caller.set_name(name);
+    caller.set_expires_us(absl::ToUnixMicros(absl::Now() + left));
+  };
+  saw(0, "kdc/kdc1", absl::Hours(24 * 29));
+  saw(1, "kdc/kdc1", absl::Hours(24 * 90));
+  saw(2, "admin/kadmin", absl::Hours(24 * 29));
+  const std::string out = Expect(0, {"doctor"}, {"admin/kadmin's certificate is good until"}).out;
+  EXPECT_THAT(out, HasSubstr("ok       kdc/kdc1's certificate"));
+  EXPECT_THAT(out, HasSubstr("warning  admin/kadmin's certificate"));
+  saw(0, "admin/late", -absl::Hours(1));
+  Expect(1, {"doctor"}, {"admin/late's certificate expired on"});
 }
 
 // Of a server that is merely old it says that, and nothing of which it cannot know.

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <utility>
 
 #include "absl/algorithm/container.h"
@@ -15,32 +16,78 @@
 #include "mpc-server/admin/names.h"
 #include "mpc-server/base/bytes.h"
 #include "mpc-server/base/status_macros.h"
+#include "mpc-server/enroll/strictest_gate.h"
 #include "mpc-server/enroll/transaction.h"
 #include "mpc-server/key/enctype.h"
 #include "mpc-server/key/string_to_key.h"
 
 namespace mpckdc::admin {
-Powers PowersFor(const Options& options, const std::string& principal,
-                 absl::Span<const v1::KeyInfo> present) {
-  Powers powers{v1::GATE_TIMESTAMP, KeyClassOf(principal)};
-  // A key that is in use says it better than one that was deleted.
-  const auto latest = absl::c_max_element(present, [](const auto& a, const auto& b) {
-    return std::pair(a.retired_us() == 0, a.kvno()) < std::pair(b.retired_us() == 0, b.kvno());
-  });
-  if (latest != present.end()) {
-    powers.gate = latest->gate();
-    // Of one that is kept for the password history the class is forgotten, and what follows an
-    // imported krbtgt is drawn.
-    if (latest->key_class() != v1::KEY_CLASS_HISTORY &&
-        latest->key_class() != v1::KEY_CLASS_TGS_OLD) {
-      powers.key_class = latest->key_class();
-    }
+
+namespace {
+
+// A key that is in use says it better than one that was deleted.
+bool SaysLess(const v1::KeyInfo& a, const v1::KeyInfo& b) {
+  return std::pair(a.retired_us() == 0, a.kvno()) < std::pair(b.retired_us() == 0, b.kvno());
+}
+
+// Of one that is kept for the password history the class is forgotten, and what follows an imported
+// krbtgt is drawn.
+v1::KeyClass ClassOfNext(const std::string& principal, const std::optional<v1::KeyInfo>& newest) {
+  if (!newest.has_value() || newest->key_class() == v1::KEY_CLASS_HISTORY ||
+      newest->key_class() == v1::KEY_CLASS_TGS_OLD) {
+    return KeyClassOf(principal);
   }
+  return newest->key_class();
+}
+
+}  // namespace
+
+absl::StatusOr<NewestByPrincipal> ListNewest(Session& session, const std::string& principal) {
+  ASSIGN_OR_RETURN(enroll::AdminServers * servers, session.Connect());
+  std::array<NewestByPrincipal, 3> of_server;
+  for (const absl::Status& s : servers->OnAll([&](int party, enroll::AdminClient& server) {
+         ASSIGN_OR_RETURN(
+             std::vector<v1::KeyInfo> keys,
+             server.ListKeys(principal, enroll::Listed::kCommitted, session.config.timeout));
+         for (v1::KeyInfo& key : keys) {
+           std::optional<v1::KeyInfo>& newest = of_server[party][key.principal()][party];
+           if (!newest.has_value() || SaysLess(*newest, key)) newest = std::move(key);
+         }
+         return absl::OkStatus();
+       })) {
+    RETURN_IF_ERROR(s);
+  }
+  NewestByPrincipal all = std::move(of_server[0]);
+  for (int party = 1; party < 3; ++party) {
+    for (auto& [name, newest] : of_server[party]) all[name][party] = std::move(newest[party]);
+  }
+  return all;
+}
+
+Powers PowersFor(const Options& options, const std::string& principal, const NewestKeys& present) {
+  std::set<v1::Gate> gates;
+  std::set<v1::KeyClass> classes;
+  for (const std::optional<v1::KeyInfo>& newest : present) {
+    gates.insert(newest.has_value() ? newest->gate() : v1::GATE_TIMESTAMP);
+    classes.insert(ClassOfNext(principal, newest));
+  }
+  Powers powers{enroll::StrictestGate(gates),
+                classes.size() == 1 ? *classes.begin() : KeyClassOf(principal)};
+  powers.differ = (gates.size() > 1 && !options.gate.has_value()) ||
+                  (classes.size() > 1 && !options.key_class.has_value());
   powers.gate = options.gate.value_or(powers.gate);
   if (powers.key_class != v1::KEY_CLASS_TGS) {
     powers.key_class = options.key_class.value_or(powers.key_class);
   }
   return powers;
+}
+
+void RemarkDifference(Session& session, const std::string& principal, const Powers& powers) {
+  if (!powers.differ) return;
+  session.console.Remark("the servers do not agree on gate or class of the keys of ", principal,
+                         ": the new ones get gate ", GateName(powers.gate), ", class ",
+                         KeyClassName(powers.key_class),
+                         " (mpc-admin list shows them, mpc-admin policy changes the gate)");
 }
 
 void GiveHandles(const Powers& powers, NewKeys* keys, KdbNewKeys* fresh) {
@@ -210,14 +257,14 @@ struct ReplacedKeys {
 };
 
 // Replaced keys keep their gate and class unless others were asked for.
-absl::StatusOr<Powers> PowersOfNext(Session& session, enroll::AdminServers* servers,
-                                    const KdbPlan& plan) {
-  std::vector<v1::KeyInfo> present;
+absl::StatusOr<Powers> PowersOfNext(Session& session, const KdbPlan& plan) {
+  NewestByPrincipal present;
   if (plan.exists) {
-    ASSIGN_OR_RETURN(present, servers->at(0).ListKeys(plan.principal, enroll::Listed::kCommitted,
-                                                      session.config.timeout));
+    ASSIGN_OR_RETURN(present, ListNewest(session, plan.principal));
   }
-  return PowersFor(session.options, plan.principal, present);
+  const Powers powers = PowersFor(session.options, plan.principal, present[plan.principal]);
+  RemarkDifference(session, plan.principal, powers);
+  return powers;
 }
 
 void DeleteOld(Session& session, const std::vector<std::string>& old, ReplacedKeys* result) {
@@ -234,7 +281,7 @@ absl::StatusOr<ReplacedKeys> ReplaceKeys(Session& session, const enroll::Package
                                          const KdbPlan& plan, uint32_t kvno, NewKeys keys,
                                          OldKeys old_keys) {
   ASSIGN_OR_RETURN(enroll::AdminServers * servers, session.Connect());
-  ASSIGN_OR_RETURN(Powers powers, PowersOfNext(session, servers, plan));
+  ASSIGN_OR_RETURN(Powers powers, PowersOfNext(session, plan));
   std::vector<std::string> old;
   if (plan.exists) {
     ASSIGN_OR_RETURN(const KdbEntries* entries, session.ReadKdb());

@@ -2,8 +2,10 @@
 #ifndef MPC_SERVER_ADMIN_ENROLL_H_
 #define MPC_SERVER_ADMIN_ENROLL_H_
 
+#include <array>
 #include <map>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,11 +37,20 @@ void to_json(nlohmann::json& out, const KdbNewKeys& keys);
 struct Powers {
   v1::Gate gate = v1::GATE_TIMESTAMP;
   v1::KeyClass key_class = v1::KEY_CLASS_USER;
+  bool differ = false;  // the servers do not agree on either of the present keys
 };
 
-// As the options say; else as its present keys, the newest, have it; else as the name says.
-Powers PowersFor(const Options& options, const std::string& principal,
-                 absl::Span<const v1::KeyInfo> present);
+// What each server says of a principal's newest key; nothing: that it has none.
+using NewestKeys = std::array<std::optional<v1::KeyInfo>, 3>;
+using NewestByPrincipal = std::map<std::string, NewestKeys>;
+// Of a principal, or of all. All servers are asked: what one alone says might make a gate wider.
+absl::StatusOr<NewestByPrincipal> ListNewest(Session& session, const std::string& principal);
+
+// As the options say; else as its present keys have it, with the strictest gate (strictest_gate.h)
+// and the class of the name if the servers do not agree; else as the name says.
+Powers PowersFor(const Options& options, const std::string& principal, const NewestKeys& present);
+// Tells the administrator that they do not agree.
+void RemarkDifference(Session& session, const std::string& principal, const Powers& powers);
 
 // Draws the keys' handles and says what else the servers and `fresh`, for the database, are to know
 // of them.

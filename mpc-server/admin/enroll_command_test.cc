@@ -6,6 +6,7 @@
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 
 #include "mpc-server/testing/admin_run_fixture.h"
@@ -37,6 +38,60 @@ TEST_F(RunTest, TheSamePrincipalTwiceNeedsReplace) {
   ExpectKeys(4);
   Expect(0, {"delete", "--old", "alice"});
   ExpectKeys(2);
+}
+
+// One server that lies, or that was down when the gate was set, makes no gate wider; nor does it keep
+// an administrator from replacing keys, who is told.
+TEST_F(RunTest, NoServerAloneMakesAGateWider) {
+  const auto gates = [&] {
+    std::set<v1::Gate> now;
+    for (const v1::KeyInfo& entry : kdb_.principals["alice@EXAMPLE.COM"]) {
+      for (auto& server : realm_.servers) {
+        now.insert(server->committed()[entry.handle()].info().gate());
+      }
+    }
+    return now;
+  };
+  const auto lie = [&](int party, v1::Gate gate) {
+    for (auto [handle, package] : realm_.servers[party]->committed()) {
+      package.mutable_info()->set_gate(gate);
+      realm_.servers[party]->Plant(package);
+    }
+  };
+  const char kDiffer[] = "do not agree on gate or class of the keys of alice@EXAMPLE.COM";
+  Enroll(0, "alice", {"--gate", "pkinit"});
+  for (int party = 0; party < 3; ++party) {
+    lie(party, v1::GATE_NONE);
+    Enroll(0, "alice", {"--replace", "--delete-old"}, {}, {kDiffer, "gate pkinit"});
+    EXPECT_EQ(gates(), std::set<v1::Gate>{v1::GATE_PKINIT}) << party;
+  }
+  Enroll(0, "alice", {"--replace", "--delete-old", "--gate", "timestamp"});
+  for (int party = 0; party < 3; ++party) {
+    for (const v1::Gate gate : {v1::GATE_KDC_TRUSTED, v1::GATE_TIMESTAMP_OR_PKINIT}) {
+      lie(party, gate);
+      Expect(0, {"randkey", "alice", "--delete-old"}, {}, {kDiffer, "gate timestamp"});
+      EXPECT_EQ(gates(), std::set<v1::Gate>{v1::GATE_TIMESTAMP}) << party;
+    }
+  }
+  // On what all three say there is nothing to be told, nor where the administrator decides himself.
+  for (int party = 0; party < 3; ++party) lie(party, v1::GATE_KDC_TRUSTED);
+  EXPECT_THAT(Enroll(0, "alice", {"--replace", "--delete-old"}).err, Not(HasSubstr("agree")));
+  EXPECT_EQ(gates(), std::set<v1::Gate>{v1::GATE_KDC_TRUSTED});
+  lie(1, v1::GATE_NONE);
+  EXPECT_THAT(Enroll(0, "alice", {"--replace", "--gate", "pkinit"}).err, Not(HasSubstr("agree")));
+  EXPECT_EQ(gates(), std::set<v1::Gate>{v1::GATE_PKINIT});
+}
+
+// The same of one that says that it has none, or that they are of another class.
+TEST_F(RunTest, NoServerAloneMakesAnotherClass) {
+  Enroll(0, "alice", {"--class", "service", "--gate", "kdc-trusted"});
+  realm_.servers[0]->Clear();
+  Enroll(0, "alice", {"--replace", "--delete-old"}, {}, {"do not agree on gate or class"});
+  for (const v1::KeyInfo& entry : kdb_.principals["alice@EXAMPLE.COM"]) {
+    const v1::KeyInfo info = realm_.servers[2]->committed()[entry.handle()].info();
+    EXPECT_EQ(info.gate(), v1::GATE_TIMESTAMP);
+    EXPECT_EQ(info.key_class(), v1::KEY_CLASS_USER) << "as the name says";
+  }
 }
 
 TEST_F(RunTest, InterruptedBetweenServersNothingIsUsableAndARerunWorks) {

@@ -46,6 +46,16 @@ static json DatabaseJson(const v1::StatusReply& status) {
             {"missed", d.cache_missed()}}}};
 }
 
+static json CallersJson(const v1::StatusReply& status) {
+  json callers = json::array();
+  for (const v1::CallerCertificate& caller : status.callers()) {
+    callers.push_back({{"name", caller.name()},
+                       {"expires_us", caller.expires_us()},
+                       {"seen_us", caller.seen_us()}});
+  }
+  return callers;
+}
+
 // nlohmann::json finds it by its name.
 static void to_json(json& out, const SurveyedServer& server) {
   out = {{"address", server.address}, {"reachable", server.error.ok()}};
@@ -89,6 +99,9 @@ static void to_json(json& out, const SurveyedServer& server) {
               {"clock_difference_us", absl::ToInt64Microseconds(server.clock_difference)},
               {"round_trip_us", absl::ToInt64Microseconds(server.round_trip)},
               {"certificate_expires_us", s.certificate_expires_us()},
+              {"authority_expires_us", s.authority_expires_us()},
+              {"certificate_trouble", s.certificate_trouble()},
+              {"callers", CallersJson(s)},
               {"isa", s.isa()},
               {"batches", s.batches()},
               {"jobs", s.jobs()},

@@ -87,13 +87,19 @@ std::vector<VoteCode> CompareRound::ReadKeys(BatchRecords& records) {
   bool staged_there = true;
   for (const Handle& handle : request_.staged) {
     const absl::StatusOr<KeyRecord> staged = store_.GetStaged(request_.txn, handle);
-    staged_there = staged_there && staged.ok();
+    // An old key under a new name is no new one (service/key_history.h).
+    staged_there = staged_there && staged.ok() && !staged->copied.has_value();
     if (staged.ok()) records.Put(handle, BaseOf(*staged));
   }
   read_.clear();
   std::vector<VoteCode> codes;
-  const std::vector<absl::StatusOr<KeyRecord>> old = store_.GetMany(request_.old);
+  std::vector<absl::StatusOr<KeyRecord>> old = store_.GetMany(request_.old);
   for (size_t i = 0; i < old.size(); ++i) {
+    if (old[i].ok() && !request_.first_owners.empty() &&
+        old[i]->first_owner() != request_.first_owners[i]) {
+      old[i] = absl::AbortedError(absl::StrCat("key ", HandleText(request_.old[i]),
+                                               " was exchanged while it was to be compared"));
+    }
     read_.push_back(old[i].status());
     if (old[i].ok()) records.Put(request_.old[i], BaseOf(*old[i]));
     const bool unknown = absl::IsNotFound(old[i].status());

@@ -125,6 +125,40 @@ TEST_F(CompareTest, SaysNothingOfKeysOfAnotherPrincipal) {
             std::vector<Comparison>{kDifferent});
 }
 
+// What RenameKeys staged is an old key: each of the "old" ones would be a guess at it.
+TEST_F(CompareTest, AStagedCopyIsNotCompared) {
+  const PlainKey alices = NewKey(kAlice, kEnctypeAes256Gcm);
+  PlainKey guess = Again(alices);
+  guess.info.principal = "bob@EXAMPLE.COM";
+  guess.info.principal_id = PrincipalIdOf(guess.info.principal);
+  Enrolled(alices);
+  Enrolled(guess);
+  const RenamedKey key{{alices.info.handle, kAlice}, Handle{77}, 4, "salt"};
+  for (int p = 0; p < kParties; ++p) {
+    ASSERT_TRUE(realm_.store(p)
+                    .StageRenamed(txn_, {key}, guess.info.principal, 1, absl::Now())
+                    .ok());
+  }
+  ExpectAllFail(Compare({key.to}, {guess.info.handle}), "");
+  ExpectNobodyAccused();
+}
+
+// The quotas have looked at the keys before; one that was exchanged since is somebody else's.
+TEST_F(CompareTest, AnOldKeyThatIsNotWhoseItWasIsNotCompared) {
+  const PlainKey used = NewKey(kAlice, kEnctypeAes256Gcm);
+  Enrolled(used);
+  const Handle staged = Staged(Again(used));
+  const auto compare = [&](const PrincipalId& owner) {
+    return realm_.CompareEach([&](int) {
+      return CompareRequest{{}, txn_, {staged}, {used.info.handle}, {owner}};
+    });
+  };
+  EXPECT_EQ(Agreed(compare(used.info.principal_id)), std::vector<Comparison>{kEqual});
+  ExpectAllFail(compare(PrincipalId{9}), "exchanged while it was to be compared");
+  ExpectAllFail(compare(PrincipalId{}), "exchanged");
+  ExpectNobodyAccused();
+}
+
 TEST_F(CompareTest, AnOldKeyThatNobodyHasIsUnknown) {
   const PlainKey used = NewKey(kAlice, kEnctypeAes128Gcm);
   const PlainKey lost = NewKey(kAlice, kEnctypeAes128Gcm);

@@ -239,7 +239,7 @@ TEST_P(CtsLoginTest, TicketsOfAnOrdinaryRealmArePassedOn) {
   ASSERT_TRUE(header.has_value());
   EXPECT_FALSE(header->initial);
   EXPECT_EQ(header->principal, from.info.principal_id);
-  EXPECT_EQ(header->origin_job, job.id);
+  EXPECT_EQ(header->origin_job, ForeignUser(from.info, came));
   EXPECT_GE(header->origin_time, absl::ToUnixSeconds(before));
 
   // On to the next realm, whose key is of the same kind.

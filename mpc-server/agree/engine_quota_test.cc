@@ -7,6 +7,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "mpc-server/job/ticket_header.h"
+#include "mpc-server/testing/cts.h"
 #include "mpc-server/testing/jobs.h"
 
 namespace mpckdc {
@@ -215,11 +216,10 @@ TEST(EngineQuota, AnotherRealmsHeadersSpendNobodysReissuesOfOurs) {
 }
 
 // ATTACK. The TGTs of ours that are made of another realm's all name the key between the realms. So one
-// user of that realm who renews his again and again keeps out all of its users from renewing,
+// user of that realm who renews his again and again would keep out all of its users from renewing,
 // forwarding and going on to a third realm; and who is refused here has done nothing.
-// Known, and not mended yet (deploy/THREAT-MODEL.md): run it with --gtest_also_run_disabled_tests.
-TEST(EngineQuota, DISABLED_AUserOfAnotherRealmKeepsOutTheRestOfThem) {
-  QuotaRealm realm(With(QuotaKind::kPrincipalReissues, kTwo));
+TEST(EngineQuota, AUserOfAnotherRealmKeepsOutNobodyElse) {
+  QuotaRealm realm(With(QuotaKind::kPrincipalReissues, {1, 4}));
   const PlainKey cross =
       realm.AddKey("krbtgt/EXAMPLE.COM@OTHER", KeyClass::kTgs, kEnctypeAes256Gcm, Gate::kNone);
   const auto tgt_of = [&](const char* user, uint8_t nonce) {
@@ -232,8 +232,58 @@ TEST(EngineQuota, DISABLED_AUserOfAnotherRealmKeepsOutTheRestOfThem) {
     return realm.FinishSeal(result, 0, "a TGT of ours");
   };
   const std::string his = tgt_of("mallory@OTHER", 1), hers = tgt_of("bella@OTHER", 2);
-  for (int i = 0; i < 3; ++i) (void)realm.Run(realm.Reissue(his));
-  EXPECT_VERDICT(realm.Run(realm.Reissue(hers)), Verdict::kOk);
+  for (int i = 0; i < 3; ++i) EXPECT_VERDICT(realm.Run(realm.Reissue(his)), Verdict::kOk);
+  const JobResult refused = realm.Run(realm.Reissue(his));
+  EXPECT_VERDICT(refused, Verdict::kQuota) << "and what came of it is not his alone any more";
+  EXPECT_THAT(refused.judgement.detail, HasSubstr("a user of another realm"));
+  const std::string second = realm.FinishSeal(realm.Run(realm.Reissue(hers)), 0, "renewed");
+  EXPECT_VERDICT(realm.Run(realm.Reissue(second)), Verdict::kOk);
+  EXPECT_VERDICT(realm.Run(realm.Reissue(second)), Verdict::kOk);
+  EXPECT_VERDICT(realm.Run(realm.Reissue(second)), Verdict::kQuota) << "four with the first";
+}
+
+// A ticket of 17 to 20 says of nobody whose it is. What is made of one counts together, however long
+// the line, and nobody else's does.
+TEST(EngineQuota, ATicketWithoutHeaderHasABucketForAllThatIsMadeOfIt) {
+  QuotaRealm realm(With(QuotaKind::kPrincipalReissues, kTwo));
+  const PlainKey cross =
+      realm.AddKey("krbtgt/EXAMPLE.COM@STOCK", KeyClass::kTgs, kEnctypeAes256Sha1, Gate::kNone);
+  const auto from_there = [&](char confounder) {
+    Job job = realm.Reissue(CtsSeal(*FindEnctype(kEnctypeAes256Sha1), cross.base, kUsageTicket,
+                                    std::string(16, confounder), std::string(180, 'S')));
+    job.opens[0].handle = cross.info.handle;
+    return job;
+  };
+  const JobResult made = realm.Run(from_there('m'));
+  ASSERT_VERDICT_OK(made);
+  const std::string tgt = realm.FinishSeal(made, 0, "a TGT of ours");
+  EXPECT_VERDICT(realm.Run(realm.Reissue(tgt)), Verdict::kOk);
+  EXPECT_VERDICT(realm.Run(realm.Reissue(tgt)), Verdict::kQuota);
+  EXPECT_VERDICT(realm.Run(from_there('m')), Verdict::kQuota);
+  EXPECT_VERDICT(realm.Run(from_there('b')), Verdict::kOk);
+}
+
+// Names for a key (RenameKeys) add no guesses: those at a copy are the first owner's.
+TEST_P(KeyQuotaTest, GuessesAtARenamedKeyAreItsFirstOwners) {
+  QuotaRealm realm(GetParam().enctype, Of(With(QuotaKind::kPrincipalFailures, kTwo)));
+  PlainKey copy = realm.alice;
+  copy.info.handle = Handle{77};
+  copy.info.principal = "alice.smith@EXAMPLE.COM";
+  copy.info.principal_id = PrincipalIdOf(copy.info.principal);
+  const RenamedKey key{
+      {realm.alice.info.handle, realm.alice.info.principal}, copy.info.handle, 4, "salt"};
+  for (int p = 0; p < kParties; ++p) {
+    const TransactionId txn{78};
+    ASSERT_TRUE(
+        realm.store(p).StageRenamed(txn, {key}, copy.info.principal, 1, absl::Now()).ok());
+    ASSERT_TRUE(realm.store(p).Commit(txn, absl::Now()).ok());
+  }
+  EXPECT_EQ(realm.LoginVerdict(copy), Verdict::kOk);
+  EXPECT_VERDICT(realm.Guess(realm.alice), Verdict::kBadTag);
+  EXPECT_VERDICT(realm.Guess(copy), Verdict::kBadTag);
+  EXPECT_VERDICT(realm.Guess(copy), Verdict::kQuota);
+  EXPECT_VERDICT(realm.Guess(realm.alice), Verdict::kQuota);
+  EXPECT_VERDICT(realm.Guess(realm.bob), Verdict::kBadTag);
 }
 
 TEST_P(KeyQuotaTest, TheSecondHalfOfALoginIsPaidForByTheFirst) {

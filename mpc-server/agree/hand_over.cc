@@ -337,14 +337,9 @@ absl::StatusOr<std::vector<KeyRecord>> HandOver::HearCandidates() {
 
 absl::StatusOr<std::vector<bool>> HandOver::VerifyTogether(const std::vector<KeyRecord>& records) {
   if (records.empty()) return std::vector<bool>();
-  std::string facts(AsText(by_.agreed));
   std::vector<const KeyRecord*> pointers;
-  for (const KeyRecord& record : records) {
-    absl::StrAppend(&facts, HandleText(record.info.handle), ",", record.info.enctype, ",",
-                    static_cast<int>(record.info.key_class), ";");
-    pointers.push_back(&record);
-  }
-  ConfirmView confirm(own_, Sha256(facts));
+  for (const KeyRecord& record : records) pointers.push_back(&record);
+  ConfirmView confirm(own_, Sha256(absl::StrCat(AsText(by_.agreed), ShapeOf(records))));
   Cost cost;
   return VerifyRecords(*party_, pointers, by_, confirm, &cost);
 }
@@ -429,6 +424,17 @@ absl::Status HandOver::Receive() {
 }
 
 }  // namespace
+
+std::string ShapeOf(absl::Span<const KeyRecord> records) {
+  std::string shape;
+  for (const KeyRecord& record : records) {
+    absl::StrAppend(&shape, HandleText(record.info.handle), ",", record.info.enctype, ",",
+                    static_cast<int>(record.info.key_class));
+    for (const uint32_t usage : record.UsageNumbers()) absl::StrAppend(&shape, ",", usage);
+    absl::StrAppend(&shape, ";");
+  }
+  return shape;
+}
 
 size_t KeysOfNextBatch(size_t present, size_t given, absl::Duration took) {
   constexpr absl::Duration kLong = absl::Milliseconds(250);

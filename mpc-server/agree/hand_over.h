@@ -38,6 +38,7 @@
 #ifndef MPC_SERVER_AGREE_HAND_OVER_H_
 #define MPC_SERVER_AGREE_HAND_OVER_H_
 
+#include <string>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -46,6 +47,7 @@
 #include "absl/types/span.h"
 #include "mpc-server/agree/key_rounds.h"
 #include "mpc-server/job/job.h"
+#include "mpc-server/store/key_record.h"
 
 namespace mpckdc {
 
@@ -74,6 +76,11 @@ class WantedHandles {
   absl::Mutex mu_;
   absl::flat_hash_set<Handle> wanted_ ABSL_GUARDED_BY(mu_);
 };
+
+// All on which the rounds depend in which records are verified: the three confirm to each other that
+// they have the same before anything of it is sent. A newcomer that names a key of which the two
+// others have different records would have one of them accused otherwise.
+std::string ShapeOf(absl::Span<const KeyRecord> records);
 
 // A batch has the same hundreds of rounds for one key as for many, so the more are in it the less
 // each of them costs; but a long job waits for the whole batch. The guide begins with few and names

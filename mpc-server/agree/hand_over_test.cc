@@ -7,6 +7,7 @@
 #include <array>
 #include <atomic>
 #include <cstring>
+#include <functional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -19,6 +20,7 @@
 #include "mpc-server/testing/hand_over_fixture.h"
 #include "mpc-server/testing/long_tests.h"
 #include "mpc-server/testing/memory_image.h"
+#include "mpc-server/testing/records.h"
 
 namespace mpckdc {
 namespace {
@@ -403,6 +405,44 @@ TEST_P(HandOverTest, AKdcDoesNotKeepTheNewcomerReceiving) {
   for (std::thread& kdc : kdcs) kdc.join();
   EXPECT_TRUE(Eventually([&] { return !realm_.store(lost()).Epoch().receiving; }))
       << "the control: without the KDC it ends";
+}
+
+// A renamed key stays one: guesses at it count with those at the old one, here as well.
+TEST_P(HandOverTest, ARenamedKeyComesAsThat) {
+  const RenamedKey key{{realm_.alice.info.handle, realm_.alice.info.principal}, Handle{77}, 4, "s"};
+  for (int p = 0; p < kParties; ++p) {
+    const TransactionId txn{78};
+    ASSERT_TRUE(realm_.store(p)
+                    .StageRenamed(txn, {key}, "alice.smith@EXAMPLE.COM", 1, absl::Now())
+                    .ok());
+    ASSERT_TRUE(realm_.store(p).Commit(txn, absl::Now()).ok());
+  }
+  LoseStore(lost());
+  ExpectReplaced(lost());
+  const auto copy = realm_.store(lost()).Get(key.to);
+  ASSERT_TRUE(copy.ok()) << copy.status();
+  EXPECT_EQ(copy->info.principal, "alice.smith@EXAMPLE.COM");
+  EXPECT_EQ(copy->copied, (CopiedFrom{key.from.handle, realm_.alice.info.principal_id}));
+}
+
+// The three confirm to each other in which shape they verify records. Two records of a key that
+// differ in it would be computed with in different rounds.
+TEST(HandOver, WhatIsConfirmedTellsRecordsOfDifferentRoundsApart) {
+  SeededRandomForTest random(1);
+  const KeyRecord one = RecordForTest(random, "krbtgt/EXAMPLE.COM@EXAMPLE.COM",
+                                      kEnctypeAes256Gcm, KeyClass::kTgs);
+  const auto differs = [&](const std::function<void(KeyRecord&)>& change) {
+    KeyRecord other = one;
+    change(other);
+    return ShapeOf({&one, 1}) != ShapeOf({&other, 1});
+  };
+  EXPECT_FALSE(differs([](KeyRecord&) {}));
+  EXPECT_TRUE(differs([](KeyRecord& r) { r.usages.pop_back(); })) << "from before usage 64";
+  EXPECT_TRUE(differs([](KeyRecord& r) { r.usages.clear(); })) << "reduced for the history";
+  EXPECT_TRUE(differs([](KeyRecord& r) { r.info.enctype = kEnctypeAes128Gcm; }));
+  EXPECT_TRUE(differs([](KeyRecord& r) { r.info.key_class = KeyClass::kService; }));
+  EXPECT_TRUE(differs([](KeyRecord& r) { ++r.info.handle[0]; }));
+  EXPECT_FALSE(differs([](KeyRecord& r) { ++r.base[0].x[0]; })) << "shares are no facts";
 }
 
 TEST(HandOver, BatchesGrowWhileTheyAreQuick) {

@@ -142,12 +142,13 @@ std::string JobBatch::HeaderOf(const WaitingJob& waiting, const SealPart& seal,
   if (job.operation == Operation::kReissueTicket) {
     const OpenPart& parent = job.opens[0];
     const KeyInfo& parents = *ballot_.records.FindInfo(parent.handle);
+    const JobId user = ForeignUser(parents, parent.message);
     if (!FindEnctype(parents.enctype)->is_gcm()) {
-      return EncodeTicketHeader(ForeignTicketHeader(parents, job.id, ballot_.proposal.time,
+      return EncodeTicketHeader(ForeignTicketHeader(parents, user, ballot_.proposal.time,
                                                     state_.options.max_renewable_life));
     }
     return EncodeTicketHeader(ReissuedTicketHeader(
-        *DecodeTicketHeader(ParseMessage(parent.message)->header), parents));
+        *DecodeTicketHeader(ParseMessage(parent.message)->header), parents, user));
   }
   const PrincipalId& principal = ballot_.records.FindInfo(*job.client)->principal_id;
   absl::Time origin = ballot_.proposal.time;

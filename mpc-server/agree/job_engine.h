@@ -93,6 +93,9 @@ struct CompareRequest {
   TransactionId txn{};
   std::vector<Handle> staged;
   std::vector<Handle> old;
+  // Of each old key, as it was when quotas admitted the request (all zero: nobody had it). One that
+  // is another's since is not compared. Empty: whoever it is.
+  std::vector<PrincipalId> first_owners{};
 };
 
 // All calls but Start and Stop may come from any thread and do not wait for the network. Every

@@ -6,7 +6,6 @@
 #include "absl/strings/str_cat.h"
 #include "mpc-server/base/bytes.h"
 #include "mpc-server/job/ticket_header.h"
-#include "mpc-server/key/enctype.h"
 
 namespace mpckdc {
 namespace {
@@ -73,17 +72,15 @@ const KeyInfo* ForeignParent(const Job& job, BatchRecords& records) {
   return key != nullptr && !IsOwnTgt(key->principal) ? key : nullptr;
 }
 
-// Whose reissues such a job counts as. What the header says is that realm's word, and so it counts
-// for nobody of ours.
-PrincipalId ForeignUser(const KeyInfo& key, const PrincipalId& of_header) {
-  return PrincipalIdOf(absl::StrCat(key.principal, " ", AsText(of_header)));
-}
-
-// A ticket of 17 to 20 says of nobody outside of its ciphertext whose it is: one bucket for all of
-// that realm's users would let one of them keep out the rest. The quotas of the KDC hold for it.
-bool NamesNobody(const KeyInfo& key) {
-  const Enctype* enctype = FindEnctype(key.enctype);
-  return enctype == nullptr || !enctype->is_gcm();
+// A user of another realm, and that realm: by the key between the realms and a number (ticket_header.h).
+// What a header says is that realm's word, and so it counts for nobody of ours.
+void CountForRealm(const PrincipalId& key, JobId user, QuotaUse* use) {
+  ByteWriter realm(AsText(key).substr(0, 8)), one = realm;
+  realm.Uint(0, 8);
+  one.Uint(user, 8);
+  use->realm.emplace();
+  ByteReader(AsBytes(realm.Take())).Into(*use->realm);
+  ByteReader(AsBytes(one.Take())).Into(use->principal);
 }
 
 }  // namespace
@@ -98,21 +95,37 @@ QuotaUse JobQuotas::UseOf(const Job& job, const PrincipalId& principal) const {
   return use;
 }
 
+// Whose tokens they are: of the client that the job names, or of whom its ticket says. `name` is for
+// the text; a ticket's header names its principal by the id alone.
+QuotaUse JobQuotas::UseOf(const Job& job, BatchRecords& records, std::string* name) const {
+  const KeyRecord* client = job.client.has_value() ? records.Find(*job.client) : nullptr;
+  if (client != nullptr) {
+    QuotaUse use = UseOf(job, client->info.principal_id);
+    use.first_owner = client->first_owner();
+    *name = client->info.principal;
+    return use;
+  }
+  const KeyInfo* foreign = ForeignParent(job, records);
+  if (foreign != nullptr) {
+    QuotaUse use = UseOf(job, foreign->principal_id);
+    CountForRealm(foreign->principal_id, ForeignUser(*foreign, job.opens[0].message), &use);
+    *name = absl::StrCat("a user of ", foreign->principal);
+    return use;
+  }
+  const TicketHeader header = HeaderOfTicket(job).value_or(TicketHeader());
+  QuotaUse use = UseOf(job, header.principal);
+  const bool of_realm = (header.origin_job & kForeignUserBit) != 0;
+  if (of_realm) CountForRealm(header.principal, header.origin_job, &use);
+  *name = absl::StrCat(of_realm ? "a user of another realm, by key of principal " : "principal ",
+                       HandleText(header.principal));
+  return use;
+}
+
 Judgement JobQuotas::Take(WaitingJob& waiting, BatchRecords& records) {
   if (!waiting.taken.empty()) return Ok();
   waiting.over.reset();
-  const Job& job = waiting.job;
-  const KeyInfo* client = job.client.has_value() ? records.FindInfo(*job.client) : nullptr;
-  const KeyInfo* foreign = ForeignParent(job, records);
-  const PrincipalId principal = client != nullptr    ? client->principal_id
-                                : foreign != nullptr ? ForeignUser(*foreign, PrincipalOfTicket(job))
-                                                     : PrincipalOfTicket(job);
-  // A ticket's header names its principal by the id alone.
-  const std::string name = client != nullptr    ? client->principal
-                           : foreign != nullptr ? absl::StrCat("a user of ", foreign->principal)
-                                                : absl::StrCat("principal ", HandleText(principal));
-  QuotaUse use = UseOf(job, principal);
-  if (foreign != nullptr && NamesNobody(*foreign)) use[QuotaKind::kPrincipalReissues] = 0;
+  std::string name;
+  QuotaUse use = UseOf(waiting.job, records, &name);
   Judgement judgement = quotas_.Take(waiting.kdc.name, use, name, &waiting.over);
   if (judgement.ok()) waiting.taken = use;
   return judgement;

@@ -6,6 +6,7 @@
 #define MPC_SERVER_AGREE_JOB_QUOTAS_H_
 
 #include <optional>
+#include <string>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/string_view.h"
@@ -40,6 +41,7 @@ class JobQuotas {
 
  private:
   QuotaUse UseOf(const Job& job, const PrincipalId& principal) const;
+  QuotaUse UseOf(const Job& job, BatchRecords& records, std::string* name) const;
 
   Quotas quotas_;
   const PrincipalId anonymous_;  // whom a client without a name logs in as

@@ -309,6 +309,9 @@ inline constexpr size_t kMaxQuotaSources = 1 << 16;
 inline constexpr uint32_t kPrincipalReissuesPerMinute = 60;
 // Tokens in a full bucket.
 inline constexpr uint32_t kPrincipalReissuesBurst = 120;
+// All users of another realm have together what so many principals have.
+// Exceeded: QUOTA, for those who have taken most.
+inline constexpr uint32_t kForeignUsersTogether = 64;
 // Either number of a rate.
 // Exceeded: configuration error.
 inline constexpr uint32_t kMaxQuota = 1'000'000'000;
@@ -500,8 +503,8 @@ inline constexpr size_t kMaxStagers = 4096;
 
 // ---- Renaming (AdminService.RenameKeys, service/key_history.h) ----
 
-// How often keys may get another principal's name in a day, all the names that they had together:
-// each name begins with quotas of its own in the KDC's jobs, which bound guesses.
+// How often a key may get another principal's name in a day, all its copies together: each name
+// begins with quotas of its own for logins.
 // Exceeded: RESOURCE_EXHAUSTED.
 inline constexpr uint32_t kRenamedPerDay = 8;
 

@@ -19,6 +19,7 @@
 #include "mpc-server/base/secret.h"
 #include "mpc-server/base/version.h"
 #include "mpc-server/service/config.h"
+#include "mpc-server/service/health_probe.h"
 #include "mpc-server/service/log.h"
 #include "mpc-server/service/sd_notify.h"
 #include "mpc-server/service/server.h"
@@ -33,6 +34,10 @@ ABSL_FLAG(std::string, migrate_as, "",
 ABSL_FLAG(bool, check_config, false,
           "check the configuration and the files it names, print what is wrong, and exit");
 
+ABSL_FLAG(std::string, health, "",
+          "ask the server of this configuration, which runs on this machine: \"alive\", whether it "
+          "answers; \"serves\", whether it serves logins; exit status 0: yes");
+
 ABSL_FLAG(std::string, backup, "",
           "copy the share store into this folder, while the server runs, and exit");
 
@@ -45,9 +50,11 @@ constexpr char kUsage[] =
     "  mpc-server --config=FILE --check_config  check the configuration\n"
     "  mpc-server --config=FILE --backup=FOLDER copy the share store, also while it is in use\n"
     "  mpc-server --config=FILE --migrate       make or renew the schema in PostgreSQL\n"
+    "  mpc-server --config=FILE --health=alive  does the running server answer; serves: logins\n"
     "  mpc-server --version\n\n"
     "Signals: TERM and INT stop it after the jobs under way; HUP opens the logs anew and\n"
-    "reads the deny list, the certificate and the quotas again.\n"
+    "reads the deny list, the certificate and the quotas again. (A renewed certificate is\n"
+    "also found without it.)\n"
     "Option names may be written with '-' or '_'. See mpc-server(8).";
 
 enum ExitCode { kStopped = 0, kFailed = 1, kUsageError = 2 };
@@ -141,6 +148,15 @@ int Run(const mpckdc::Config& config, const Hardening& hardening) {
   return kStopped;
 }
 
+int RunProbe(const mpckdc::Config& config, const std::string& text) {
+  const auto want = mpckdc::ParseHealth(text);
+  if (!want.ok()) return Fail(want.status(), kUsageError);
+  if (absl::Status s = mpckdc::RequireTls13(); !s.ok()) return Fail(s, kFailed);
+  if (absl::Status s = mpckdc::ProbeHealth(config, *want); !s.ok()) return Fail(s, kFailed);
+  printf("%s\n", text.c_str());
+  return kStopped;
+}
+
 int RunMigrations(const mpckdc::Config& config) {
   const auto done = mpckdc::Server::Migrate(config, absl::GetFlag(FLAGS_migrate_as));
   if (!done.ok()) return Fail(done.status(), kFailed);
@@ -166,6 +182,9 @@ int main(int argc, char** argv) {
     if (absl::Status s = mpckdc::Server::Check(*config); !s.ok()) return Fail(s, kUsageError);
     printf("%s: good\n", path.c_str());
     return kStopped;
+  }
+  if (const std::string text = absl::GetFlag(FLAGS_health); !text.empty()) {
+    return RunProbe(*config, text);
   }
   if (const std::string folder = absl::GetFlag(FLAGS_backup); !folder.empty()) {
     if (absl::Status s = mpckdc::Server::Backup(*config, folder); !s.ok()) return Fail(s, kFailed);

@@ -69,17 +69,28 @@ class PeerRoleVerifier : public ExternalCertificateVerifier {
 // it surely.
 void KeepErrnoOfConnect() { (void)absl::base_internal::NominalCPUFrequency(); }
 
+absl::StatusOr<CertificateFacts> FactsOf(absl::string_view pem, const std::string& file) {
+  absl::StatusOr<CertificateFacts> facts = ParseCertificate(pem);
+  if (facts.ok()) return facts;
+  return absl::InvalidArgumentError(absl::StrCat(file, ": ", facts.status().message()));
+}
+
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> PeerCredentials(
     const AdminIdentity& identity, const std::string& realm, absl::string_view own_role) {
   KeepErrnoOfConnect();
-  ASSIGN_OR_RETURN(CertificateFacts own, ReadCertificate(identity.certificate_file));
-  RETURN_IF_ERROR(CheckCertificate(own, identity.certificate_file, realm, own_role, absl::Now()));
   ASSIGN_OR_RETURN(std::string certificate, ReadSmallFile(identity.certificate_file));
-  RETURN_IF_ERROR(ReadCertificate(identity.ca_file).status());
+  ASSIGN_OR_RETURN(CertificateFacts own, FactsOf(certificate, identity.certificate_file));
+  RETURN_IF_ERROR(CheckCertificate(own, identity.certificate_file, realm, own_role, absl::Now()));
   ASSIGN_OR_RETURN(std::string ca, ReadSmallFile(identity.ca_file));
+  RETURN_IF_ERROR(FactsOf(ca, identity.ca_file).status());
   ASSIGN_OR_RETURN(std::string key, ReadSmallFile(identity.key_file));
+  // While they are renewed one of the two may be the old one still.
+  if (absl::Status s = CheckKeyBelongs(certificate, key); !s.ok()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        identity.certificate_file, ", ", identity.key_file, ": ", s.message()));
+  }
 
   // From here on gRPC has the private key, in its own memory for as long as the connection lives.
   std::vector<grpc::experimental::IdentityKeyCertPair> pairs = {

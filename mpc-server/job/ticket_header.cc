@@ -6,6 +6,9 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
+#include "mpc-server/base/bytes.h"
+#include "mpc-server/base/sha256.h"
+#include "mpc-server/key/enctype.h"
 #include "mpc-server/key/message_format.h"
 
 namespace mpckdc {
@@ -52,31 +55,57 @@ std::optional<TicketHeader> DecodeTicketHeader(absl::string_view bytes) {
   return header;
 }
 
-PrincipalId PrincipalOfTicket(const Job& job) {
+std::optional<TicketHeader> HeaderOfTicket(const Job& job) {
   for (const OpenPart& open : job.opens) {
     const auto message = ParseMessage(open.message);
     const auto header = message ? DecodeTicketHeader(message->header) : std::nullopt;
-    if (header) return header->principal;
+    if (header) return header;
   }
-  return PrincipalId{};
+  return std::nullopt;
+}
+
+PrincipalId PrincipalOfTicket(const Job& job) {
+  const std::optional<TicketHeader> header = HeaderOfTicket(job);
+  return header ? header->principal : PrincipalId{};
+}
+
+JobId ForeignUser(const KeyInfo& key, absl::string_view message) {
+  const Enctype* enctype = FindEnctype(key.enctype);
+  std::string user(message);
+  if (enctype != nullptr && enctype->is_gcm()) {
+    const auto parsed = ParseMessage(message);
+    const auto header = parsed ? DecodeTicketHeader(parsed->header) : std::nullopt;
+    if (!header) return kForeignUserBit;  // it is not opened
+    user = std::string(AsText(header->principal));
+    // It says so of a third realm's.
+    if ((header->origin_job & kForeignUserBit) != 0) Put(header->origin_job, 8, &user);
+  }
+  const Digest hash =
+      Sha256(absl::StrCat("mpc-kdc foreign user v1", AsText(key.principal_id), user));
+  return kForeignUserBit | Get(AsText(hash), 0, 8);
 }
 
 TicketHeader NewTicketHeader(const PrincipalId& principal, JobId job, absl::Time origin,
                              absl::Duration max_renewable_life) {
-  return {true, principal, Seconds(origin), Seconds(origin + max_renewable_life), job};
+  // A KDC chooses its jobs' numbers, and no user of ours is another realm's by that.
+  return {true, principal, Seconds(origin), Seconds(origin + max_renewable_life),
+          job & ~kForeignUserBit};
 }
 
-TicketHeader ReissuedTicketHeader(const TicketHeader& parent, const KeyInfo& key) {
+TicketHeader ReissuedTicketHeader(const TicketHeader& parent, const KeyInfo& key, JobId user) {
   TicketHeader header = parent;
   header.initial = false;
-  if (!IsOwnTgt(key.principal)) header.principal = key.principal_id;
+  if (IsOwnTgt(key.principal)) return header;
+  header.principal = key.principal_id;
+  header.origin_job = user;
   return header;
 }
 
-TicketHeader ForeignTicketHeader(const KeyInfo& key, JobId job, absl::Time now,
+TicketHeader ForeignTicketHeader(const KeyInfo& key, JobId user, absl::Time now,
                                  absl::Duration max_renewable_life) {
-  TicketHeader header = NewTicketHeader(key.principal_id, job, now, max_renewable_life);
+  TicketHeader header = NewTicketHeader(key.principal_id, 0, now, max_renewable_life);
   header.initial = false;
+  header.origin_job = user;
   return header;
 }
 

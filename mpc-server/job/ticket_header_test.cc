@@ -30,11 +30,11 @@ TEST(TicketHeader, OneMadeFromATicketSaysSo) {
   key.principal_id = PrincipalId{8};
   TicketHeader want = Header(kNow);
   want.initial = false;
-  const TicketHeader made = ReissuedTicketHeader(Header(kNow), key);
+  const TicketHeader made = ReissuedTicketHeader(Header(kNow), key, kForeignUserBit | 5);
   EXPECT_EQ(made, want);
   EXPECT_EQ(EncodeTicketHeader(made)[0], 2);
   EXPECT_EQ(DecodeTicketHeader(EncodeTicketHeader(made)), made);
-  EXPECT_EQ(ReissuedTicketHeader(made, key), made);
+  EXPECT_EQ(ReissuedTicketHeader(made, key, kForeignUserBit | 6), made);
 }
 
 // Who has its key writes what he likes into the header, so it vouches for nobody but itself.
@@ -45,19 +45,59 @@ TEST(TicketHeader, OneMadeFromAnotherRealmsTicketNamesThatRealmsKey) {
   TicketHeader want = Header(kNow);
   want.initial = false;
   want.principal = key.principal_id;
-  EXPECT_EQ(ReissuedTicketHeader(Header(kNow), key), want);
+  want.origin_job = kForeignUserBit | 5;
+  EXPECT_EQ(ReissuedTicketHeader(Header(kNow), key, kForeignUserBit | 5), want);
+}
+
+std::string MessageOf(const TicketHeader& header) {
+  return std::string(12, 'n') + static_cast<char>(kTicketHeaderBytes) + EncodeTicketHeader(header) +
+         std::string(64, 'c');
+}
+
+// One number for all tickets of a user under a key; of tickets without a header one for each.
+TEST(TicketHeader, UsersOfAnotherRealmHaveNumbers) {
+  KeyInfo key, other;
+  key.enctype = other.enctype = kEnctypeAes256Gcm;
+  key.principal_id = PrincipalId{8};
+  other.principal_id = PrincipalId{7};
+  const TicketHeader bella = NewTicketHeader(PrincipalId{1}, 3, kNow, kLife),
+                     later = NewTicketHeader(PrincipalId{1}, 4, kNow + absl::Hours(1), kLife),
+                     marco = NewTicketHeader(PrincipalId{2}, 3, kNow, kLife);
+  const JobId number = ForeignUser(key, MessageOf(bella));
+  EXPECT_NE(number & kForeignUserBit, 0u);
+  EXPECT_EQ(ForeignUser(key, MessageOf(later)), number);
+  EXPECT_NE(ForeignUser(key, MessageOf(marco)), number);
+  EXPECT_NE(ForeignUser(other, MessageOf(bella)), number);
+  // Users of a third realm have numbers there already, beside that realm's name.
+  KeyInfo between;
+  between.principal = "krbtgt/OTHER@THIRD";
+  between.principal_id = PrincipalId{6};
+  const auto third = [&](JobId user) {
+    return MessageOf(ReissuedTicketHeader(bella, between, kForeignUserBit | user));
+  };
+  EXPECT_NE(ForeignUser(key, third(1)), ForeignUser(key, third(2)));
+  EXPECT_EQ(ForeignUser(key, third(1)), ForeignUser(key, third(1)));
+  key.enctype = 18;
+  EXPECT_NE(ForeignUser(key, "one ticket"), ForeignUser(key, "another"));
+  EXPECT_EQ(ForeignUser(key, "one ticket"), ForeignUser(key, "one ticket"));
+}
+
+// A KDC numbers its jobs as it likes.
+TEST(TicketHeader, NoJobsNumberMakesAUserAnotherRealms) {
+  EXPECT_EQ(NewTicketHeader(PrincipalId{1}, kForeignUserBit | 3, kNow, kLife).origin_job, 3u);
 }
 
 // Only that realm knows when its user logged in: what is made of it ages from now.
 TEST(TicketHeader, OneMadeFromATicketWithoutHeaderNamesItsKeyAndBeginsNow) {
   KeyInfo key;
   key.principal_id = PrincipalId{8};
-  const TicketHeader made = ForeignTicketHeader(key, 9, kNow, absl::Hours(24));
+  const TicketHeader made =
+      ForeignTicketHeader(key, kForeignUserBit | 9, kNow, absl::Hours(24));
   EXPECT_EQ(EncodeTicketHeader(made)[0], 2);
   EXPECT_EQ(made.principal, key.principal_id);
   EXPECT_EQ(made.origin_time, absl::ToUnixSeconds(kNow));
   EXPECT_EQ(made.renewable_cap - made.origin_time, 24u * 3600);
-  EXPECT_EQ(made.origin_job, 9u);
+  EXPECT_EQ(made.origin_job, kForeignUserBit | 9);
 }
 
 TEST(TicketHeader, OtherVersionsAndLengthsAreNone) {

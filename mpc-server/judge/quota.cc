@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <limits>
 
 #include "absl/strings/str_cat.h"
 
@@ -11,6 +12,20 @@ namespace {
 
 constexpr QuotaKind Kind(size_t index) { return static_cast<QuotaKind>(index); }
 constexpr size_t Index(QuotaKind kind) { return static_cast<size_t>(kind); }
+
+// Of a principal's kinds.
+const PrincipalId& WhoseOf(const QuotaUse& use, QuotaKind kind) {
+  return kind == QuotaKind::kPrincipalFailures ? use.guessed() : use.principal;
+}
+
+// What all users of another realm have together. It refills in the time of one user's.
+Rate OfRealm(const Rate& rate) {
+  const auto together = [](uint32_t number) {
+    constexpr uint32_t kMost = std::numeric_limits<uint32_t>::max() / limits::kForeignUsersTogether;
+    return std::min(number, kMost) * limits::kForeignUsersTogether;
+  };
+  return {together(rate.per_minute), together(rate.burst)};
+}
 
 // Of one source, in SourceBuckets from 0.
 constexpr bool IsOfSource(QuotaKind kind) { return kind >= QuotaKind::kSourceFailures; }
@@ -67,13 +82,13 @@ void Quotas::SetRates(const QuotaRates& rates) {
 }
 
 TokenBucket* Quotas::FindBucket(const std::string& kdc, const QuotaUse& use, QuotaKind kind) {
-  if (kind == QuotaKind::kKnownFailures) return known_.Find(use.principal, use.source.id, now_);
+  if (kind == QuotaKind::kKnownFailures) return known_.Find(use.guessed(), use.source.id, now_);
   if (IsOfSource(kind)) {
     const auto it = sources_.find(use.source);
     return it == sources_.end() ? nullptr : &it->second[SourceIndex(kind)];
   }
   if (Index(kind) < kPrincipalQuotas) {
-    const auto it = principals_.find(use.principal);
+    const auto it = principals_.find(WhoseOf(use, kind));
     return it == principals_.end() ? nullptr : &it->second[Index(kind)];
   }
   const auto it = kdcs_.find(kdc);
@@ -94,11 +109,17 @@ TokenBucket& Quotas::BucketOf(const std::string& kdc, const QuotaUse& use, Quota
   }
   assert(kind != QuotaKind::kKnownFailures);  // taken only where it was found
   if (Index(kind) >= kPrincipalQuotas) return kdcs_[kdc][Index(kind) - kPrincipalQuotas];
-  if (principals_.size() >= max_principals_) Prune();
-  if (principals_.size() >= max_principals_) {
-    ForgetEighth(principals_, [](const auto& entry) { return LastFullAt(entry.second); });
+  return OfPrincipal(WhoseOf(use, kind))[Index(kind)];
+}
+
+Quotas::PrincipalBuckets& Quotas::OfPrincipal(const PrincipalId& id) {
+  if (principals_.size() >= max_principals_ && !principals_.contains(id)) {
+    Prune();
+    if (principals_.size() >= max_principals_) {
+      ForgetEighth(principals_, [](const auto& entry) { return LastFullAt(entry.second); });
+    }
   }
-  return principals_[use.principal][Index(kind)];
+  return principals_[id];
 }
 
 // A known source that is not known any more has nothing.
@@ -108,6 +129,29 @@ absl::Duration Quotas::WaitFor(const std::string& kdc, const QuotaUse& use, Quot
   return (found == nullptr ? TokenBucket() : *found).WaitFor(rates_[kind], use[kind], now_);
 }
 
+// A realm vouches for as many users as it likes, so there is a bucket for all of them; and whoever
+// takes much must not have the others refused. So what a user has taken and what all have taken make
+// one full bucket at most: the emptier theirs is the less he may have taken himself, and one who has
+// taken nothing finds the last token.
+absl::Duration Quotas::WaitForRealm(const QuotaUse& use) {
+  const Rate& rate = rates_[QuotaKind::kPrincipalReissues];
+  if (!use.realm.has_value() || use[QuotaKind::kPrincipalReissues] == 0 || rate.unlimited()) {
+    return absl::ZeroDuration();
+  }
+  const auto bucket_of = [this](const PrincipalId& id) {
+    const auto it = principals_.find(id);
+    return it == principals_.end() ? TokenBucket()
+                                   : it->second[Index(QuotaKind::kPrincipalReissues)];
+  };
+  const auto missing = [this](const TokenBucket& bucket) {
+    return std::max(bucket.full_at() - now_, absl::ZeroDuration());
+  };
+  const TokenBucket all = bucket_of(*use.realm), own = bucket_of(use.principal);
+  const absl::Duration too_much = missing(all) + missing(own) - FillTime(rate);
+  return std::max(too_much / 2,  // both fill meanwhile
+                  all.WaitFor(OfRealm(rate), use[QuotaKind::kPrincipalReissues], now_));
+}
+
 // Of a refused job: whether the same one would have a bucket of its own.
 bool Quotas::WouldPassIfProved(const std::string& kdc, const QuotaUse& use, QuotaKind over) {
   if (use.source.id == 0 || use.source.proved) return false;
@@ -115,7 +159,7 @@ bool Quotas::WouldPassIfProved(const std::string& kdc, const QuotaUse& use, Quot
   QuotaUse proved = use;
   proved[QuotaKind::kKnownFailures] = use[QuotaKind::kPrincipalFailures];
   return over == QuotaKind::kPrincipalFailures &&
-         known_.Find(use.principal, use.source.id, now_) != nullptr &&
+         known_.Find(use.guessed(), use.source.id, now_) != nullptr &&
          WaitFor(kdc, proved, QuotaKind::kKnownFailures) == absl::ZeroDuration();
 }
 
@@ -134,9 +178,18 @@ Judgement Quotas::Take(const std::string& kdc, QuotaUse& use, absl::string_view 
   QuotaUse plan = use;
   for (size_t i = 0; i < kQuotaKinds; ++i) {
     const absl::Duration wait = WaitFor(kdc, plan, Kind(i));
+    if (wait == absl::ZeroDuration() && Kind(i) == QuotaKind::kPrincipalReissues) {
+      const absl::Duration of_realm = WaitForRealm(plan);
+      if (of_realm == absl::ZeroDuration()) continue;
+      *over = Kind(i);
+      return UsedUp(kdc, plan, Kind(i),
+                    absl::StrCat(principal, " beside all others of that realm (",
+                                 limits::kForeignUsersTogether, " times as much together)"),
+                    of_realm);
+    }
     if (wait == absl::ZeroDuration()) continue;
     if (Kind(i) == QuotaKind::kPrincipalFailures && plan.source.proved &&
-        known_.Find(plan.principal, plan.source.id, now_) != nullptr) {
+        known_.Find(plan.guessed(), plan.source.id, now_) != nullptr) {
       std::swap(plan.tokens[i], plan[QuotaKind::kKnownFailures]);  // its turn is still to come
       continue;
     }
@@ -154,6 +207,9 @@ Judgement Quotas::Take(const std::string& kdc, QuotaUse& use, absl::string_view 
       if (plan.source_owes) continue;
     }
     BucketOf(kdc, plan, Kind(i)).Take(rate, plan.tokens[i], now_);
+    if (Kind(i) == QuotaKind::kPrincipalReissues && plan.realm.has_value()) {
+      OfPrincipal(*plan.realm)[i].Take(OfRealm(rate), plan.tokens[i], now_);
+    }
   }
   use = plan;
   return Ok();
@@ -166,6 +222,9 @@ void Quotas::GiveBack(const std::string& kdc, const QuotaUse& use) {
     if (Kind(i) == QuotaKind::kSourceFailures && use.source_owes) continue;
     TokenBucket* const bucket = FindBucket(kdc, use, Kind(i));
     if (bucket != nullptr) bucket->GiveBack(rate, use.tokens[i], now_);
+    if (Kind(i) != QuotaKind::kPrincipalReissues || !use.realm.has_value()) continue;
+    const auto realm = principals_.find(*use.realm);
+    if (realm != principals_.end()) realm->second[i].GiveBack(OfRealm(rate), use.tokens[i], now_);
   }
 }
 
@@ -183,7 +242,7 @@ void Quotas::Succeeded(const QuotaUse& use) {
   if (!use.guess() || use.source.id == 0 || rates_[QuotaKind::kPrincipalFailures].unlimited()) {
     return;
   }
-  known_.Learn(use.principal, use.source.id, now_);
+  known_.Learn(use.guessed(), use.source.id, now_);
 }
 
 void Quotas::Prune() {

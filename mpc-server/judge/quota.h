@@ -30,12 +30,18 @@ namespace mpckdc {
 struct QuotaUse {
   std::array<uint8_t, kQuotaKinds> tokens{};
   PrincipalId principal{};
+  // Whose guesses they are, if not the principal's: of a key that was copied under its name, the
+  // first owner's (key_record.h).
+  std::optional<PrincipalId> first_owner;
+  // Of another realm's user, that realm: all of its users share some of what is this one's.
+  std::optional<PrincipalId> realm;
   Source source;
   bool source_owes = false;  // its token was not taken in advance
 
   uint8_t& operator[](QuotaKind kind) { return tokens[static_cast<size_t>(kind)]; }
   uint8_t operator[](QuotaKind kind) const { return tokens[static_cast<size_t>(kind)]; }
   bool empty() const { return tokens == std::array<uint8_t, kQuotaKinds>{}; }
+  const PrincipalId& guessed() const { return first_owner ? *first_owner : principal; }
   // A pre-authentication is to be judged.
   bool guess() const {
     return (*this)[QuotaKind::kPrincipalFailures] + (*this)[QuotaKind::kKnownFailures] > 0;
@@ -76,8 +82,10 @@ class Quotas {
   static_assert(kQuotaKinds == kPrincipalQuotas + kKdcQuotas + 1 + kSourceQuotas);
 
   TokenBucket* FindBucket(const std::string& kdc, const QuotaUse& use, QuotaKind kind);
+  PrincipalBuckets& OfPrincipal(const PrincipalId& id);
   TokenBucket& BucketOf(const std::string& kdc, const QuotaUse& use, QuotaKind kind);
   absl::Duration WaitFor(const std::string& kdc, const QuotaUse& use, QuotaKind kind);
+  absl::Duration WaitForRealm(const QuotaUse& use);
   bool WouldPassIfProved(const std::string& kdc, const QuotaUse& use, QuotaKind over);
   Judgement UsedUp(const std::string& kdc, const QuotaUse& use, QuotaKind kind,
                    absl::string_view principal, absl::Duration wait);

@@ -179,6 +179,116 @@ TEST(Quotas, ARefusalNamesTheQuotaAndWhenItIsOver) {
             "in 2s");
 }
 
+// ---- Users of another realm ----
+
+class RealmQuotaTest : public ::testing::Test {
+ protected:
+  RealmQuotaTest() : quotas_(Rates()) { quotas_.Advance(now_); }
+  static QuotaRates Rates() {
+    QuotaRates rates;
+    rates[QuotaKind::kPrincipalReissues] = kRate;
+    return rates;
+  }
+  static QuotaUse Reissue(uint32_t user, uint32_t realm) {
+    QuotaUse use;
+    use.principal = Id(user);
+    use.realm = Id(1 << 30 | realm);
+    use[QuotaKind::kPrincipalReissues] = 1;
+    return use;
+  }
+  bool Take(uint32_t user, uint32_t realm = 0) {
+    std::optional<QuotaKind> over;
+    QuotaUse use = Reissue(user, realm);
+    last_ = quotas_.Take("kdc1", use, "somebody", &over);
+    return last_.ok();
+  }
+  void Wait(absl::Duration time) {
+    for (; time > absl::ZeroDuration(); time -= absl::Seconds(1)) {
+      quotas_.Advance(now_ += absl::Seconds(1));
+    }
+  }
+
+  static constexpr uint32_t kBurst = kRate.burst * limits::kForeignUsersTogether;
+  absl::Time now_ = kNow;
+  Quotas quotas_;
+  Judgement last_;
+};
+
+TEST_F(RealmQuotaTest, EachUserHasItsOwn) {
+  int taken = 0;
+  for (int i = 0; i < 100; ++i) taken += Take(1);
+  EXPECT_EQ(taken, 5);
+  EXPECT_TRUE(Take(2));
+}
+
+// A realm makes up as many users as it likes: that gives it so much and no more, in so many buckets,
+// and takes nothing from other realms or from us.
+TEST_F(RealmQuotaTest, InventedUsersShareWhatIsTheRealms) {
+  uint32_t taken = 0;
+  for (uint32_t user = 0; user < 10'000; ++user) taken += Take(user);
+  EXPECT_EQ(taken, kBurst);
+  EXPECT_EQ(last_.verdict, Verdict::kQuota);
+  EXPECT_THAT(last_.detail, HasSubstr("beside all others of that realm"));
+  EXPECT_LE(quotas_.size(), kBurst + 1) << "who is refused takes no room";
+  EXPECT_TRUE(Take(1, 1));
+  Wait(absl::Seconds(2));
+  taken = 0;
+  for (uint32_t user = 0; user < 10'000; ++user) taken += Take(20'000 + user);
+  EXPECT_EQ(taken, 2 * limits::kForeignUsersTogether);
+  Wait(absl::Seconds(10));
+  quotas_.Prune();
+  EXPECT_EQ(quotas_.size(), 0u);
+}
+
+// Many users who take all they get leave room for one who takes little.
+TEST_F(RealmQuotaTest, WhoTakesLittleIsNotKeptOutByThoseWhoTakeMuch) {
+  const auto greedy = [this] {
+    for (uint32_t user = 1; user <= 2 * limits::kForeignUsersTogether; ++user) {
+      while (Take(user)) {
+      }
+    }
+  };
+  greedy();
+  int refused = 0;
+  for (int second = 0; second < 60; ++second) {
+    Wait(absl::Seconds(1));
+    for (uint32_t user = 1; user <= limits::kForeignUsersTogether / 2; ++user) Take(user);
+    refused += !Take(0);
+    greedy();
+  }
+  EXPECT_EQ(refused, 0);
+}
+
+TEST_F(RealmQuotaTest, WhatIsGivenBackIsTheRealmsAgain) {
+  for (uint32_t user = 0; user < 3 * kBurst; ++user) {
+    std::optional<QuotaKind> over;
+    QuotaUse use = Reissue(user, 0);
+    ASSERT_TRUE(quotas_.Take("kdc1", use, "somebody", &over).ok()) << user;
+    quotas_.GiveBack("kdc1", use);
+  }
+}
+
+// ---- Copies of a key ----
+
+// Guesses at a copy are its first owner's, under whatever names they come; logins each one's own.
+TEST(Quotas, GuessesAtCopiesOfAKeyCountTogether) {
+  QuotaRates rates = LoginRate({60, 1000});
+  rates[QuotaKind::kPrincipalFailures] = kRate;
+  Quotas quotas(rates);
+  quotas.Advance(kNow);
+  std::optional<QuotaKind> over;
+  int guesses = 0;
+  for (uint32_t name = 1; name <= 20; ++name) {
+    QuotaUse use = Login(Id(name));
+    use[QuotaKind::kPrincipalFailures] = 1;
+    if (name > 1) use.first_owner = Id(1);
+    guesses += quotas.Take("kdc1", use, "alice", &over).ok();
+  }
+  EXPECT_EQ(guesses, 5);
+  EXPECT_EQ(over, QuotaKind::kPrincipalFailures);
+  EXPECT_EQ(TakeAll(quotas, Id(9)), 1000);
+}
+
 TEST(Quotas, AKdcIsCountedByItsNameAndRefusedWithoutCharge) {
   QuotaRates rates = LoginRate(kRate);
   rates[QuotaKind::kKdcLogins] = {60, 2};

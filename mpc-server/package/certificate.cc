@@ -54,6 +54,33 @@ std::vector<std::string> UriNames(const X509* certificate) {
   return uris;
 }
 
+std::unique_ptr<X509, OpensslFree> ParseDer(absl::string_view der) {
+  const unsigned char* bytes = reinterpret_cast<const unsigned char*>(der.data());
+  return std::unique_ptr<X509, OpensslFree>(
+      d2i_X509(nullptr, &bytes, static_cast<long>(der.size())));
+}
+
+// A password prompt by OpenSSL would block a daemon: what is encrypted is refused.
+int NoPassword(char*, int, int, void*) { return -1; }
+
+// The private key of the certificate with this encoding.
+absl::StatusOr<std::shared_ptr<EVP_PKEY>> ParseKeyOf(absl::string_view der,
+                                                     absl::string_view key_pem) {
+  std::unique_ptr<BIO, OpensslFree> bio(
+      BIO_new_mem_buf(key_pem.data(), static_cast<int>(key_pem.size())));
+  std::shared_ptr<EVP_PKEY> key(
+      bio == nullptr ? nullptr : PEM_read_bio_PrivateKey(bio.get(), nullptr, NoPassword, nullptr),
+      OpensslFree());
+  if (key == nullptr) {
+    return absl::InvalidArgumentError("no PEM private key without a password in it");
+  }
+  std::unique_ptr<X509, OpensslFree> certificate = ParseDer(der);
+  if (certificate == nullptr || X509_check_private_key(certificate.get(), key.get()) != 1) {
+    return absl::InvalidArgumentError("the private key is not the certificate's");
+  }
+  return key;
+}
+
 }  // namespace
 
 absl::StatusOr<RoleName> ParseRoleName(absl::string_view uri) {
@@ -71,13 +98,6 @@ absl::StatusOr<RoleName> ParseRoleName(absl::string_view uri) {
   }
   return RoleName{parts[0], parts[2], parts[3]};
 }
-
-namespace {
-
-// A password prompt by OpenSSL would block a daemon: what is encrypted is refused.
-int NoPassword(char*, int, int, void*) { return -1; }
-
-}  // namespace
 
 absl::StatusOr<CertificateFacts> ParseCertificate(absl::string_view pem) {
   std::unique_ptr<BIO, OpensslFree> bio(
@@ -131,6 +151,11 @@ absl::Status CheckCertificate(const CertificateFacts& facts, absl::string_view w
   return absl::OkStatus();
 }
 
+absl::Status CheckKeyBelongs(absl::string_view certificate_pem, absl::string_view key_pem) {
+  ASSIGN_OR_RETURN(const CertificateFacts facts, ParseCertificate(certificate_pem));
+  return ParseKeyOf(facts.der, key_pem).status();
+}
+
 absl::StatusOr<SecretBytes> ReadWholeFile(const std::string& file, size_t max_bytes) {
   std::unique_ptr<std::FILE, int (*)(std::FILE*)> in(std::fopen(file.c_str(), "rbe"), &std::fclose);
   if (in == nullptr) {
@@ -181,12 +206,6 @@ absl::StatusOr<const EVP_MD*> DigestFor(EVP_PKEY* key) {
   return absl::InvalidArgumentError("packages are signed with ECDSA P-256 or Ed25519 keys only");
 }
 
-std::unique_ptr<X509, OpensslFree> ParseDer(absl::string_view der) {
-  const unsigned char* bytes = reinterpret_cast<const unsigned char*>(der.data());
-  return std::unique_ptr<X509, OpensslFree>(
-      d2i_X509(nullptr, &bytes, static_cast<long>(der.size())));
-}
-
 }  // namespace
 
 PackageSigner::PackageSigner(std::shared_ptr<evp_pkey_st> key, std::string certificate_der)
@@ -207,19 +226,8 @@ absl::StatusOr<PackageSigner> PackageSigner::FromPemFiles(const std::string& cer
 absl::StatusOr<PackageSigner> PackageSigner::FromPem(absl::string_view certificate_pem,
                                                      absl::string_view key_pem) {
   ASSIGN_OR_RETURN(CertificateFacts facts, ParseCertificate(certificate_pem));
-  std::unique_ptr<BIO, OpensslFree> bio(
-      BIO_new_mem_buf(key_pem.data(), static_cast<int>(key_pem.size())));
-  std::shared_ptr<EVP_PKEY> key(
-      bio == nullptr ? nullptr : PEM_read_bio_PrivateKey(bio.get(), nullptr, NoPassword, nullptr),
-      OpensslFree());
-  if (key == nullptr) {
-    return absl::InvalidArgumentError("no PEM private key without a password in it");
-  }
+  ASSIGN_OR_RETURN(std::shared_ptr<EVP_PKEY> key, ParseKeyOf(facts.der, key_pem));
   if (auto digest = DigestFor(key.get()); !digest.ok()) return digest.status();
-  std::unique_ptr<X509, OpensslFree> certificate = ParseDer(facts.der);
-  if (certificate == nullptr || X509_check_private_key(certificate.get(), key.get()) != 1) {
-    return absl::InvalidArgumentError("the private key is not the certificate's");
-  }
   return PackageSigner(std::move(key), std::move(facts.der));
 }
 

@@ -43,6 +43,9 @@ absl::StatusOr<CertificateFacts> ReadCertificate(const std::string& file);
 absl::Status CheckCertificate(const CertificateFacts& facts, absl::string_view who,
                               absl::string_view realm, absl::string_view role, absl::Time now);
 
+// That the PEM private key, which has no password, is the first certificate's.
+absl::Status CheckKeyBelongs(absl::string_view certificate_pem, absl::string_view key_pem);
+
 // A whole file in locked memory; more than `max_bytes` is an InvalidArgument.
 absl::StatusOr<SecretBytes> ReadWholeFile(const std::string& file, size_t max_bytes);
 // A whole small file; at most 1 MiB.

@@ -2,17 +2,21 @@
 #include "mpc-server/package/package_open.h"
 
 #include <google/protobuf/io/coded_stream.h>
+#include <openssl/err.h>
+#include <openssl/pem.h>
 #include <openssl/x509.h>
 #include <openssl/x509_vfy.h>
 #include <sodium.h>
 
 #include <algorithm>
+#include <ctime>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "mpc-server/base/bytes.h"
 #include "mpc-server/base/limits.h"
 #include "mpc-server/base/status_macros.h"
+#include "mpc-server/package/certificate.h"
 #include "mpc-server/package/package.h"
 
 namespace mpckdc {
@@ -305,31 +309,81 @@ absl::StatusOr<SecretBytes> PackageKey::Unseal(absl::string_view sealed) const {
 }
 
 absl::StatusOr<Authority> Authority::Load(const std::string& ca_file) {
-  Authority authority;
-  authority.store_ = std::shared_ptr<X509_STORE>(X509_STORE_new(), &X509_STORE_free);
-  if (authority.store_ == nullptr ||
-      X509_STORE_load_file(authority.store_.get(), ca_file.c_str()) != 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(ca_file, ": no PEM certificates of an authority in it"));
+  ASSIGN_OR_RETURN(const std::string pem, enroll::ReadSmallFile(ca_file));
+  return FromPem(pem, ca_file);
+}
+
+absl::StatusOr<Authority> Authority::FromPem(absl::string_view pem, absl::string_view who) {
+  std::shared_ptr<X509_STORE> store(X509_STORE_new(), &X509_STORE_free);
+  std::unique_ptr<BIO, decltype(&BIO_free)> in(
+      BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())), &BIO_free);
+  int count = 0;
+  ERR_clear_error();
+  while (store != nullptr && in != nullptr) {
+    std::unique_ptr<X509, decltype(&X509_free)> one(
+        PEM_read_bio_X509(in.get(), nullptr, nullptr, nullptr), &X509_free);
+    if (one == nullptr || X509_STORE_add_cert(store.get(), one.get()) != 1) break;
+    ++count;
   }
+  const unsigned long error = ERR_peek_last_error();
+  const bool at_end = ERR_GET_LIB(error) == ERR_LIB_PEM &&
+                      ERR_GET_REASON(error) == PEM_R_NO_START_LINE;
+  ERR_clear_error();
+  if (count == 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(who, ": no PEM certificates of an authority in it"));
+  }
+  if (!at_end) {  // half of a file that is being written, for example
+    return absl::InvalidArgumentError(
+        absl::StrCat(who, ": certificate ", count + 1, " in it is damaged"));
+  }
+  Authority authority;
+  const absl::MutexLock lock(&authority.trusted_->mutex);
+  authority.trusted_->store = std::move(store);
   return authority;
 }
 
+std::shared_ptr<X509_STORE> Authority::Store() const {
+  const absl::MutexLock lock(&trusted_->mutex);
+  return trusted_->store;
+}
+
+void Authority::Become(const Authority& newer) {
+  std::shared_ptr<X509_STORE> store = newer.Store();
+  const absl::MutexLock lock(&trusted_->mutex);
+  trusted_->store = std::move(store);
+}
+
 absl::Status Authority::Verify(absl::string_view certificate_der, absl::Time now) const {
+  return VouchesUntil(certificate_der, now).status();
+}
+
+absl::StatusOr<absl::Time> Authority::VouchesUntil(absl::string_view certificate_der,
+                                                   absl::Time now) const {
+  const std::shared_ptr<X509_STORE> store = Store();
   const uint8_t* in = AsBytes(certificate_der).data();
   std::unique_ptr<X509, decltype(&X509_free)> certificate(
       d2i_X509(nullptr, &in, static_cast<long>(certificate_der.size())), &X509_free);
   std::unique_ptr<X509_STORE_CTX, decltype(&X509_STORE_CTX_free)> context(X509_STORE_CTX_new(),
                                                                           &X509_STORE_CTX_free);
   if (certificate == nullptr || context == nullptr ||
-      X509_STORE_CTX_init(context.get(), store_.get(), certificate.get(), nullptr) != 1) {
+      X509_STORE_CTX_init(context.get(), store.get(), certificate.get(), nullptr) != 1) {
     return absl::PermissionDeniedError("no certificate");
   }
   X509_STORE_CTX_set_time(context.get(), 0, absl::ToTimeT(now));
-  if (X509_verify_cert(context.get()) == 1) return absl::OkStatus();
-  return absl::PermissionDeniedError(
-      absl::StrCat("the certificate is not trusted: ",
-                   X509_verify_cert_error_string(X509_STORE_CTX_get_error(context.get()))));
+  if (X509_verify_cert(context.get()) != 1) {
+    return absl::PermissionDeniedError(
+        absl::StrCat("the certificate is not trusted: ",
+                     X509_verify_cert_error_string(X509_STORE_CTX_get_error(context.get()))));
+  }
+  absl::Time until = absl::InfiniteFuture();
+  const STACK_OF(X509)* chain = X509_STORE_CTX_get0_chain(context.get());
+  for (int i = 1; i < sk_X509_num(chain); ++i) {
+    std::tm last = {};
+    if (ASN1_TIME_to_tm(X509_get0_notAfter(sk_X509_value(chain, i)), &last) != 1) continue;
+    until = std::min(until, absl::FromTM(last, absl::UTCTimeZone()));
+  }
+  return until;
 }
 
 absl::StatusOr<SharePackageContents> PackageOpener::Open(

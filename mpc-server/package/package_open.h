@@ -11,10 +11,12 @@
 #include <string>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "mpc-server/base/clock.h"
@@ -42,15 +44,29 @@ class PackageKey {
   std::string public_key_;
 };
 
-// The authority whose certificates are trusted, from a PEM file.
+// The authority whose certificates are trusted, from a PEM file. It may be several, as while one
+// takes over from another; those between it and the certificates that it issued belong there too.
+// Copies are one and the same.
 class Authority {
  public:
   static absl::StatusOr<Authority> Load(const std::string& ca_file);
+  static absl::StatusOr<Authority> FromPem(absl::string_view pem, absl::string_view who);
   // The certificate's chain to the authority, and its dates, at `now`.
   absl::Status Verify(absl::string_view certificate_der, absl::Time now) const;
+  // The same, and until when all that vouch for the certificate are good.
+  absl::StatusOr<absl::Time> VouchesUntil(absl::string_view certificate_der, absl::Time now) const;
+  // From now on this is `newer`. Beside Verify() on other threads.
+  void Become(const Authority& newer);
 
  private:
-  std::shared_ptr<X509_STORE> store_;
+  struct Trusted {
+    absl::Mutex mutex;
+    std::shared_ptr<X509_STORE> store ABSL_GUARDED_BY(mutex);
+  };
+
+  std::shared_ptr<X509_STORE> Store() const;
+
+  std::shared_ptr<Trusted> trusted_ = std::make_shared<Trusted>();
 };
 
 struct SharePackageContents {

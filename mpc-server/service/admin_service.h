@@ -25,6 +25,7 @@
 namespace mpckdc {
 
 class Acquaintances;
+class IdentityKeeper;
 
 struct AdminServiceTools {  // not owned; must outlive the service
   ShareStore* store = nullptr;
@@ -38,7 +39,7 @@ struct AdminServiceTools {  // not owned; must outlive the service
   std::string isa;
   std::string security;  // SecurityName()
   std::string protocol;  // SettingName()
-  absl::Time certificate_expires;
+  const IdentityKeeper* identity = nullptr;  // may be null
   RefusalLog* refusals = nullptr;
   Acquaintances* known = nullptr;  // may be null
   RetiredCollector* collector = nullptr;
@@ -129,6 +130,7 @@ class AdminService final : public v1::AdminService::CallbackService {
   // admin_status.cc.
   absl::Status FillStatus(const v1::StatusRequest& request, v1::StatusReply* reply) const;
   void FillIdentity(v1::StatusReply* reply) const;
+  void FillCertificates(v1::StatusReply* reply) const;
   void FillEpoch(v1::StatusReply* reply) const;
   absl::Status FillCounts(v1::StatusReply* reply) const;
   void FillDatabase(const absl::Status& counted, v1::StatusReply* reply) const;

@@ -100,6 +100,10 @@ TEST_F(AdminServiceTest, KdcMayReadTheStatusAndNothingElse) {
   request.set_max_version(1);
   v1::StatusReply status;
   EXPECT_TRUE(Call(&v1::AdminService::Stub::GetStatus, request, &status).ok());
+  ASSERT_EQ(status.callers_size(), 1);
+  EXPECT_EQ(status.callers(0).name(), "kdc/kdc1");
+  EXPECT_NEAR(static_cast<double>(status.callers(0).expires_us() - absl::ToUnixMicros(absl::Now())),
+              3600e6, 60e6);
   v1::DeleteKeysRequest remove;
   remove.add_keys()->set_handle(std::string(16, 'a'));
   v1::DeleteKeysReply removed;

@@ -12,6 +12,7 @@
 #include "mpc-server/base/version.h"
 #include "mpc-server/service/admin_service.h"
 #include "mpc-server/service/deviations.h"
+#include "mpc-server/service/identity_keeper.h"
 #include "mpc-server/service/proto_convert.h"
 #include "mpc-server/share/session.h"
 
@@ -89,7 +90,6 @@ void AdminService::FillIdentity(v1::StatusReply* reply) const {
   reply->set_initialised(meta.initialised);
   reply->set_time_us(absl::ToUnixMicros(tools_.clock->Now()));
   reply->set_started_us(absl::ToUnixMicros(started_));
-  reply->set_certificate_expires_us(absl::ToUnixMicros(tools_.certificate_expires));
   reply->set_package_key(tools_.package_key->public_key());
   reply->set_delete_grace_us(absl::ToInt64Microseconds(tools_.collector->grace()));
   reply->set_max_renewable_life_us(absl::ToInt64Microseconds(tools_.max_renewable_life));
@@ -99,6 +99,20 @@ void AdminService::FillIdentity(v1::StatusReply* reply) const {
   const AuditStatus audit = tools_.audit->Status();
   reply->set_audit_seq(audit.head.seq);
   reply->set_audit_head(absl::HexStringToBytes(audit.head.hash));
+}
+
+void AdminService::FillCertificates(v1::StatusReply* reply) const {
+  for (const SeenCaller& seen : tools_.doorkeeper->Seen()) {
+    v1::CallerCertificate& caller = *reply->add_callers();
+    caller.set_name(seen.name);
+    caller.set_expires_us(absl::ToUnixMicros(seen.expires));
+    caller.set_seen_us(absl::ToUnixMicros(seen.last));
+  }
+  if (tools_.identity == nullptr) return;
+  const CertificateState own = tools_.identity->State();
+  reply->set_certificate_expires_us(absl::ToUnixMicros(own.expires));
+  reply->set_authority_expires_us(absl::ToUnixMicros(own.authority_expires));
+  reply->set_certificate_trouble(own.trouble);
 }
 
 void AdminService::FillEngine(v1::StatusReply* reply) const {
@@ -147,6 +161,7 @@ absl::Status AdminService::FillStatus(const v1::StatusRequest& request,
   FillDatabase(counted, reply);
   if (!counted.ok() && !reply->has_database()) return counted;
   FillIdentity(reply);
+  FillCertificates(reply);
   FillEpoch(reply);
   FillEngine(reply);
   return absl::OkStatus();

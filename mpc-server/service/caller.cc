@@ -17,6 +17,14 @@
 namespace mpckdc {
 namespace {
 
+// For as long a caller that does not come back is remembered, and how many: names are given by the
+// authority, so there are few.
+constexpr absl::Duration kRemembered = absl::Hours(24);
+constexpr size_t kMaxSeen = 256;
+// Two processes of one name may have different certificates: the one that ends later counts, unless
+// nobody has shown it for this long.
+constexpr absl::Duration kReplaced = absl::Minutes(1);
+
 constexpr char kPemProperty[] = "x509_pem_cert";  // gRPC's name of the peer's leaf certificate
 
 absl::StatusOr<std::string> PemOf(absl::string_view der) {
@@ -41,7 +49,10 @@ absl::StatusOr<Caller> Doorkeeper::Admit(const grpc::AuthContext& context, absl:
   if (pem.size() != 1) {
     return absl::UnauthenticatedError(absl::StrCat(what, " needs a client certificate"));
   }
-  return AdmitPem(absl::string_view(pem[0].data(), pem[0].size()), what, roles);
+  absl::StatusOr<Caller> caller =
+      AdmitPem(absl::string_view(pem[0].data(), pem[0].size()), what, roles);
+  if (caller.ok()) Note(*caller);
+  return caller;
 }
 
 absl::StatusOr<Caller> Doorkeeper::AdmitDer(absl::string_view der, absl::string_view what,
@@ -82,6 +93,29 @@ absl::StatusOr<Caller> Doorkeeper::AdmitPem(absl::string_view pem, absl::string_
   }
   RETURN_IF_ERROR(StillGood(caller));
   return caller;
+}
+
+void Doorkeeper::Note(const Caller& caller) const {
+  const absl::Time now = clock_->Now();
+  absl::MutexLock lock(&mutex_);
+  const auto [found, fresh] = seen_.try_emplace(caller.Text());
+  SeenCaller& seen = found->second;
+  if (!fresh && caller.not_after < seen.expires && now < seen.last + kReplaced) return;
+  seen = {caller.Text(), caller.not_after, now};
+  if (seen_.size() <= kMaxSeen) return;
+  seen_.erase(std::min_element(seen_.begin(), seen_.end(), [](const auto& a, const auto& b) {
+    return a.second.last < b.second.last;
+  }));
+}
+
+std::vector<SeenCaller> Doorkeeper::Seen() const {
+  const absl::Time now = clock_->Now();
+  std::vector<SeenCaller> seen;
+  absl::MutexLock lock(&mutex_);
+  for (const auto& [name, caller] : seen_) {
+    if (now < caller.last + kRemembered) seen.push_back(caller);
+  }
+  return seen;
 }
 
 absl::Status Doorkeeper::StillGood(const Caller& caller) const {

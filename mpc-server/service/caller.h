@@ -5,10 +5,14 @@
 #define MPC_SERVER_SERVICE_CALLER_H_
 
 #include <initializer_list>
+#include <map>
 #include <string>
+#include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "mpc-server/base/clock.h"
 #include "mpc-server/service/deny_list.h"
@@ -28,6 +32,12 @@ struct Caller {
   std::string Text() const { return role + "/" + name; }
 };
 
+// A caller's newest certificate of those that it came with.
+struct SeenCaller {
+  std::string name;  // as of Caller::Text()
+  absl::Time expires, last;
+};
+
 class Doorkeeper {
  public:
   // Not owned; both must outlive this.
@@ -44,6 +54,9 @@ class Doorkeeper {
                                   std::initializer_list<absl::string_view> roles) const;
   // For a long stream: still neither expired nor denied.
   absl::Status StillGood(const Caller& caller) const;
+  // Whoever was admitted, or noted so since, in the last day.
+  void Note(const Caller& caller) const;
+  std::vector<SeenCaller> Seen() const;
 
   const std::string& realm() const { return realm_; }
 
@@ -51,6 +64,8 @@ class Doorkeeper {
   const std::string realm_;
   const DenyList* const denied_;
   Clock* const clock_;
+  mutable absl::Mutex mutex_;
+  mutable std::map<std::string, SeenCaller> seen_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace mpckdc

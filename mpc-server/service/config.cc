@@ -2,6 +2,7 @@
 #include "mpc-server/service/config.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
 #include <cstring>
 #include <fstream>
@@ -55,9 +56,26 @@ void ReadTop(TableReader& in, const std::string& folder, Config* config) {
   in.File("data_dir", Need::kRequired, folder, &config->data_dir);
 }
 
+// The private key is a file of the server's user, or a systemd credential: one of root's that systemd
+// copies to where only this run may read it. Outside of the unit there is none, which matters to the
+// server itself and not to --backup or --migrate.
+void ReadPrivateKey(TableReader& in, const std::string& folder, std::string* key) {
+  std::string credential;
+  in.File("key", Need::kOptional, folder, key);
+  in.String("credential", Need::kOptional, &credential);
+  if (!in.Has("key") && !in.Has("credential")) {
+    in.Complain("key",
+                "is missing: add it, or credential (deploy/config/mpc-server.toml explains)");
+  } else if (in.Has("key") && in.Has("credential")) {
+    in.Complain("key", "or credential: give exactly one of the two");
+  }
+  const char* given = getenv("CREDENTIALS_DIRECTORY");
+  if (in.Has("credential") && given != nullptr) *key = absl::StrCat(given, "/", credential);
+}
+
 void ReadIdentity(TableReader in, const std::string& folder, Config::Identity* identity) {
   in.File("certificate", Need::kRequired, folder, &identity->certificate);
-  in.File("key", Need::kRequired, folder, &identity->key);
+  ReadPrivateKey(in, folder, &identity->key);
   in.File("ca", Need::kRequired, folder, &identity->ca);
   in.File("deny_list", Need::kOptional, folder, &identity->deny_list);
   in.Finish();

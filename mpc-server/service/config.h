@@ -31,7 +31,7 @@ struct Config {
 
   struct Identity {
     std::string certificate;  // PEM, leaf first
-    std::string key;          // PEM
+    std::string key;          // PEM; empty: a credential that systemd did not pass
     std::string ca;           // PEM
     std::string deny_list;    // empty: none
   } identity;

@@ -8,7 +8,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "absl/time/clock.h"
 #include "mpc-server/base/table_reader.h"
+#include "mpc-server/service/own_identity.h"
 
 namespace mpckdc {
 namespace {
@@ -222,6 +224,22 @@ TEST(ConfigTest, WrongTypesAndRangesSayWhatIsWanted) {
 TEST(ConfigTest, KeyFileAndCredentialExcludeEachOther) {
   EXPECT_THAT(ErrorOf(With("key_file = \"store.key\"", "")), HasSubstr("exactly one"));
   EXPECT_THAT(ErrorOf(absl::StrCat(kGood, "credential = \"c\"\n")), HasSubstr("exactly one"));
+}
+
+TEST(ConfigTest, ThePrivateKeyMayBeACredential) {
+  const std::string credential = With("key = \"key.pem\"", "credential = \"peer-key\"");
+  unsetenv("CREDENTIALS_DIRECTORY");
+  absl::StatusOr<Config> config = ParseConfig(credential, "dir/f.toml");
+  ASSERT_TRUE(config.ok()) << config.status() << ": a backup needs no private key";
+  EXPECT_THAT(CheckOwnIdentity(*config, absl::Now()).status().message(),
+              HasSubstr("LoadCredential="));
+  setenv("CREDENTIALS_DIRECTORY", "/run/credentials/x", 1);
+  config = ParseConfig(credential, "dir/f.toml");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->identity.key, "/run/credentials/x/peer-key");
+  EXPECT_THAT(ErrorOf(With("key = \"key.pem\"", "key = \"k\"\ncredential = \"c\"")),
+              HasSubstr("exactly one"));
+  unsetenv("CREDENTIALS_DIRECTORY");
 }
 
 TEST(ConfigTest, SyntaxErrorNamesItsLine) {

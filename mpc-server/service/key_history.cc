@@ -105,6 +105,12 @@ absl::StatusOr<KeyInfo> KeyHistory::CheckStaged(const CompareRequest& request) c
                        "expired"));
     }
     if (!record.ok()) return record.status();
+    // The token is for one guess, the staged key. In a copy each old key would be one.
+    if (record->copied.has_value()) {
+      return absl::PermissionDeniedError(
+          absl::StrCat("key ", HandleText(handle), " is an old key under a new name: new keys are "
+                       "compared, and it is none"));
+    }
     infos.push_back(record->info);
     if (infos.back().principal != infos.front().principal) {
       return absl::PermissionDeniedError("keys are compared of one principal, not of several");
@@ -113,10 +119,12 @@ absl::StatusOr<KeyInfo> KeyHistory::CheckStaged(const CompareRequest& request) c
   return infos.front();
 }
 
-absl::Status KeyHistory::CheckOld(const CompareRequest& request, const KeyInfo& of) const {
-  for (const absl::StatusOr<KeyRecord>& record : store_.GetMany(request.old)) {
+absl::Status KeyHistory::CheckOld(const KeyInfo& of, CompareRequest* request) const {
+  for (const absl::StatusOr<KeyRecord>& record : store_.GetMany(request->old)) {
+    PrincipalId& first_owner = request->first_owners.emplace_back();
     if (absl::IsNotFound(record.status())) continue;  // the answer says so
     RETURN_IF_ERROR(record.status());
+    first_owner = record->first_owner();
     if (record->info.principal == of.principal) continue;
     return absl::PermissionDeniedError(absl::StrCat("key ", HandleText(record->info.handle),
                                                     " is not one of ", of.principal,
@@ -125,73 +133,91 @@ absl::Status KeyHistory::CheckOld(const CompareRequest& request, const KeyInfo& 
   return absl::OkStatus();
 }
 
-// ---- Renaming ----
-
-PrincipalId KeyHistory::FirstName(PrincipalId id) const {
-  for (auto found = named_before_.find(id); found != named_before_.end();
-       found = named_before_.find(id)) {
-    id = found->second;
-  }
-  return id;
-}
-
-absl::Status KeyHistory::AdmitRename(const std::string& from) {
-  const absl::MutexLock lock(&mutex_);
-  const absl::Duration now = elapsed_();
-  const auto found = buckets_.find(FirstName(PrincipalIdOf(from)));
-  if (found == buckets_.end()) return absl::OkStatus();
-  const absl::Duration wait =
-      found->second.renamed.WaitFor(RateOf(limits::kRenamedPerDay, kDay), kDay, now);
-  if (wait == absl::ZeroDuration()) return absl::OkStatus();
-  return absl::ResourceExhaustedError(absl::StrCat(
-      "keys of ", from, " got another name ", limits::kRenamedPerDay, " times in a day; again in ",
-      absl::FormatDuration(absl::Ceil(wait, absl::Seconds(1)))));
-}
-
-void KeyHistory::NoteRename(const std::string& from, const std::string& to) {
-  const absl::MutexLock lock(&mutex_);
-  const absl::Duration now = elapsed_();
-  const PrincipalId first = FirstName(PrincipalIdOf(from)), other = FirstName(PrincipalIdOf(to));
-  MakeRoom(first, now);
-  buckets_[first].renamed.Take(RateOf(limits::kRenamedPerDay, kDay), kDay, now);
-  if (first == other) return;
-  // Without end they would be if somebody renamed without end: what is forgotten then is a bound of
-  // some hours.
-  if (named_before_.size() >= limits::kMaxQuotaPrincipals) named_before_.clear();
-  named_before_[other] = first;
-}
-
 // ---- Quotas ----
 
-void KeyHistory::MakeRoom(const PrincipalId& id, absl::Duration now) {
-  if (buckets_.size() < limits::kMaxQuotaPrincipals || buckets_.contains(id)) return;
-  absl::erase_if(buckets_, [now](const auto& entry) { return entry.second.full_at() <= now; });
-  if (buckets_.size() < limits::kMaxQuotaPrincipals) return;
-  ForgetEighth(buckets_, [](const auto& entry) { return entry.second.full_at(); });
+namespace {
+
+absl::Duration FullAt(const TokenBucket& bucket) { return bucket.full_at(); }
+template <class Buckets>
+absl::Duration FullAt(const Buckets& buckets) {
+  return buckets.full_at();
 }
 
-absl::Status KeyHistory::Take(const KeyInfo& of, uint32_t keys) {
+// A table's entry, which may be a new one.
+template <class Table>
+auto& EntryOf(Table& table, const PrincipalId& id, absl::Duration now) {
+  if (table.size() >= limits::kMaxQuotaPrincipals && !table.contains(id)) {
+    absl::erase_if(table, [now](const auto& entry) { return FullAt(entry.second) <= now; });
+    if (table.size() >= limits::kMaxQuotaPrincipals) {
+      ForgetEighth(table, [](const auto& entry) { return FullAt(entry.second); });
+    }
+  }
+  return table[id];
+}
+
+std::string AgainText(absl::Duration wait) {
+  return absl::StrCat("again in ", absl::FormatDuration(absl::Ceil(wait, absl::Seconds(1))));
+}
+
+constexpr Rate kRenamed = {limits::kRenamedPerDay, limits::kRenamedPerDay * kDay};
+
+}  // namespace
+
+// What cannot be read is not renamed either.
+absl::Status KeyHistory::AdmitRename(absl::Span<const RenamedKey> keys) {
+  std::vector<Handle> handles;
+  for (const RenamedKey& key : keys) handles.push_back(key.from.handle);
+  const std::vector<absl::StatusOr<KeyRecord>> records = store_.GetMany(handles);
   const absl::MutexLock lock(&mutex_);
   const absl::Duration now = elapsed_();
-  const PrincipalId id = FirstName(of.principal_id);
-  MakeRoom(id, now);
-  Buckets& buckets = buckets_[id];
+  for (const absl::StatusOr<KeyRecord>& record : records) {
+    const auto found = record.ok() ? renamed_.find(record->first_owner()) : renamed_.end();
+    if (found == renamed_.end()) continue;
+    const absl::Duration wait = found->second.WaitFor(kRenamed, kDay, now);
+    if (wait == absl::ZeroDuration()) continue;
+    return absl::ResourceExhaustedError(
+        absl::StrCat("keys of ", record->info.principal, " got another name ",
+                     limits::kRenamedPerDay, " times in a day; ", AgainText(wait)));
+  }
+  return absl::OkStatus();
+}
+
+void KeyHistory::NoteRename(const PrincipalIds& first_owners) {
+  const absl::MutexLock lock(&mutex_);
+  const absl::Duration now = elapsed_();
+  for (const PrincipalId& id : first_owners) {
+    TokenBucket& bucket = EntryOf(renamed_, id, now);
+    // Of another machine's doing in between a token may be missing.
+    if (bucket.WaitFor(kRenamed, kDay, now) > absl::ZeroDuration()) continue;
+    bucket.Take(kRenamed, kDay, now);
+  }
+}
+
+// From each of them, or from none.
+absl::Status KeyHistory::Take(const KeyInfo& of, const PrincipalIds& owners, uint32_t keys) {
+  const absl::MutexLock lock(&mutex_);
+  const absl::Duration now = elapsed_();
   const Rate hour = RateOf(rates_.per_hour, kHour), day = RateOf(rates_.per_day, kDay);
   absl::Duration wait = absl::ZeroDuration();
   // More than a full bucket is never there.
   if (keys > rates_.per_hour || keys > rates_.per_day) wait = absl::InfiniteDuration();
-  wait = std::max(wait, buckets.hour.WaitFor(hour, keys * kHour, now));
-  wait = std::max(wait, buckets.day.WaitFor(day, keys * kDay, now));
+  for (const PrincipalId& id : owners) {
+    const auto found = compared_.find(id);
+    const Compared buckets = found == compared_.end() ? Compared() : found->second;
+    wait = std::max(wait, buckets.hour.WaitFor(hour, keys * kHour, now));
+    wait = std::max(wait, buckets.day.WaitFor(day, keys * kDay, now));
+  }
   if (wait > absl::ZeroDuration()) {
     return absl::ResourceExhaustedError(absl::StrCat(
         "new keys of ", of.principal, " were compared with old ones as often as [quota] allows (",
         rates_.per_hour, " an hour, ", rates_.per_day, " a day)",
-        wait < absl::InfiniteDuration()
-            ? absl::StrCat("; again in ", absl::FormatDuration(absl::Ceil(wait, absl::Seconds(1))))
-            : std::string()));
+        wait < absl::InfiniteDuration() ? absl::StrCat("; ", AgainText(wait)) : std::string()));
   }
-  buckets.hour.Take(hour, keys * kHour, now);
-  buckets.day.Take(day, keys * kDay, now);
+  for (const PrincipalId& id : owners) {
+    Compared& buckets = EntryOf(compared_, id, now);
+    buckets.hour.Take(hour, keys * kHour, now);
+    buckets.day.Take(day, keys * kDay, now);
+  }
   return absl::OkStatus();
 }
 
@@ -209,8 +235,11 @@ absl::StatusOr<CompareRequest> KeyHistory::Admit(const v1::CompareKeysRequest& i
   RETURN_IF_ERROR(CheckStager(request.txn, caller));
   ASSIGN_OR_RETURN(const KeyInfo of, CheckStaged(request));
   (*details)["principal"] = of.principal;
-  RETURN_IF_ERROR(CheckOld(request, of));
-  RETURN_IF_ERROR(Take(of, static_cast<uint32_t>(request.staged.size())));
+  RETURN_IF_ERROR(CheckOld(of, &request));
+  PrincipalIds owners(request.first_owners.begin(), request.first_owners.end());
+  owners.erase(PrincipalId{});
+  owners.insert(of.principal_id);
+  RETURN_IF_ERROR(Take(of, owners, static_cast<uint32_t>(request.staged.size())));
   return request;
 }
 

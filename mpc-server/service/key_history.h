@@ -7,8 +7,10 @@
 // anything is computed; six keys of one password cost six, since they may be six guesses. The
 // buckets are in memory: a restart fills them.
 //
-// A key that gets another principal's name (RenameKeys) takes its old name's bucket along, and how
-// often it may get one is bounded too: otherwise a guesser would give it a name for each guess.
+// A key that got another principal's name (RenameKeys) says whose the first of its copies was, and
+// tokens are taken from that principal's bucket as well as from the present one's: all copies of a
+// key have one bucket, at each of a party's machines, before and after a restart, and a name that
+// joins them adds nothing. How often a key gets a name is bounded in the same way.
 #ifndef MPC_SERVER_SERVICE_KEY_HISTORY_H_
 #define MPC_SERVER_SERVICE_KEY_HISTORY_H_
 
@@ -17,9 +19,11 @@
 #include <functional>
 #include <list>
 #include <string>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
@@ -43,6 +47,8 @@ struct ComparedRates {
 
 absl::Duration MonotonicTime();
 
+using PrincipalIds = absl::flat_hash_set<PrincipalId>;
+
 // Thread safe, as the store is.
 class KeyHistory {
  public:
@@ -62,22 +68,21 @@ class KeyHistory {
   absl::StatusOr<CompareRequest> Admit(const v1::CompareKeysRequest& request,
                                        const std::string& caller, AuditLog::Fields* details);
 
-  // Before keys of a principal are renamed, ResourceExhausted: they were too often; and after.
-  absl::Status AdmitRename(const std::string& from);
-  void NoteRename(const std::string& from, const std::string& to);
+  // Before keys are renamed, ResourceExhausted: one of them was too often; and after, of those whose
+  // copies were staged.
+  absl::Status AdmitRename(absl::Span<const RenamedKey> keys);
+  void NoteRename(const PrincipalIds& first_owners);
 
  private:
   absl::Status CheckStager(const TransactionId& txn, const std::string& caller) const;
   absl::StatusOr<KeyInfo> CheckStaged(const CompareRequest& request) const;
-  absl::Status CheckOld(const CompareRequest& request, const KeyInfo& of) const;
-  absl::Status Take(const KeyInfo& of, uint32_t keys);
-  // Under which all names that a principal's keys had since the start are counted.
-  PrincipalId FirstName(PrincipalId id) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void MakeRoom(const PrincipalId& id, absl::Duration now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Fills request->first_owners.
+  absl::Status CheckOld(const KeyInfo& of, CompareRequest* request) const;
+  absl::Status Take(const KeyInfo& of, const PrincipalIds& owners, uint32_t keys);
 
-  struct Buckets {
-    TokenBucket hour, day, renamed;
-    absl::Duration full_at() const { return std::max(day.full_at(), renamed.full_at()); }
+  struct Compared {
+    TokenBucket hour, day;
+    absl::Duration full_at() const { return std::max(hour.full_at(), day.full_at()); }
   };
 
   const ShareStore& store_;
@@ -86,8 +91,9 @@ class KeyHistory {
   ComparedRates rates_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<TransactionId, std::string> stagers_ ABSL_GUARDED_BY(mutex_);
   std::list<TransactionId> staged_ ABSL_GUARDED_BY(mutex_);  // those, the oldest first
-  absl::flat_hash_map<PrincipalId, Buckets> buckets_ ABSL_GUARDED_BY(mutex_);
-  absl::flat_hash_map<PrincipalId, PrincipalId> named_before_ ABSL_GUARDED_BY(mutex_);
+  // Two tables: who fills one has nothing in the other forgotten.
+  absl::flat_hash_map<PrincipalId, Compared> compared_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<PrincipalId, TokenBucket> renamed_ ABSL_GUARDED_BY(mutex_);
 };
 
 // Answers of the engine as a reply.

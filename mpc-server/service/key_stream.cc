@@ -57,6 +57,7 @@ void KeyStream::Close(absl::Status status) {
 
 absl::Status KeyStream::Check() const {
   RETURN_IF_ERROR(service_->tools().doorkeeper->StillGood(caller_));
+  service_->tools().doorkeeper->Note(caller_);
   absl::MutexLock lock(&mutex_);
   if (!greeted_ && service_->tools().clock->Now() > started_ + limits::kHelloTimeout) {
     return absl::DeadlineExceededError(absl::StrCat(

@@ -13,6 +13,7 @@
 #include <sstream>
 
 #include "absl/algorithm/container.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "mpc-server/audit/audit_log.h"
@@ -281,9 +282,9 @@ TEST_F(LogsTest, QuotasAndClockDifferencesAreMetrics) {
   status.clock_suspect = true;
   status.quotas = DefaultQuotaRates();
   status.quota_refused[static_cast<size_t>(QuotaKind::kKdcOpens)] = 3;
-  metrics.Gauges(status, 0, absl::Now());
+  metrics.Gauges(status, 0);
   status.quota_refused[static_cast<size_t>(QuotaKind::kKdcOpens)] = 5;
-  metrics.Gauges(status, 0, absl::Now());
+  metrics.Gauges(status, 0);
   const std::string text = metrics.Render();
   EXPECT_THAT(text, HasSubstr("mpckdc_peer_clock_skew_seconds{peer=\"p0\"} -7"));
   EXPECT_THAT(text, HasSubstr("mpckdc_peer_clock_skew_seconds{peer=\"p2\"} 0.25"));
@@ -293,13 +294,32 @@ TEST_F(LogsTest, QuotasAndClockDifferencesAreMetrics) {
   EXPECT_THAT(text, HasSubstr("mpckdc_quota_per_minute{quota=\"principal_logins\"} 60"));
 }
 
+TEST_F(LogsTest, CertificatesAreMetrics) {
+  Metrics metrics;
+  const auto at = [](int seconds) { return absl::FromUnixSeconds(seconds); };
+  metrics.Certificates({at(1000), at(2000), "", ""},
+                       {{"kdc/kdc1", at(300), at(1)}, {"admin/root", at(400), at(1)}});
+  const std::string text = metrics.Render();
+  EXPECT_THAT(text, HasSubstr("mpckdc_state{what=\"certificate_expires_seconds\"} 1000"));
+  EXPECT_THAT(text, HasSubstr("mpckdc_state{what=\"authority_expires_seconds\"} 2000"));
+  EXPECT_THAT(text, HasSubstr("mpckdc_state{what=\"certificate_trouble\"} 0"));
+  constexpr char kCaller[] = "mpckdc_caller_certificate_expires_seconds{caller=\"%s\"} %d";
+  EXPECT_THAT(text, HasSubstr(absl::StrFormat(kCaller, "kdc/kdc1", 300)));
+  EXPECT_THAT(text, HasSubstr(absl::StrFormat(kCaller, "admin/root", 400)));
+  metrics.Certificates({at(1000), at(2000), "", "another key"}, {{"kdc/kdc1", at(500), at(2)}});
+  const std::string later = metrics.Render();
+  EXPECT_THAT(later, HasSubstr("mpckdc_state{what=\"certificate_trouble\"} 1"));
+  EXPECT_THAT(later, HasSubstr(absl::StrFormat(kCaller, "kdc/kdc1", 500)));
+  EXPECT_THAT(later, Not(HasSubstr("admin/root"))) << "it is gone";
+}
+
 TEST_F(LogsTest, LinesAndProtocolsAreMetrics) {
   Metrics metrics;
   EngineStatus status;
   status.party = 1;
   status.line_prev = {absl::Milliseconds(2), 125'000'000};
   status.line_next = {absl::Microseconds(250), 0};
-  metrics.Gauges(status, 0, absl::Now());
+  metrics.Gauges(status, 0);
   BatchReport report;
   metrics.BatchDone(report);
   report.protocol = CtsProtocol::kGarbled;
@@ -365,11 +385,11 @@ TEST_F(LogsTest, ADeviationIsAuditedLoggedAndCounted) {
   EXPECT_EQ(lines[0]["batch"], 7);
   EngineStatus status;
   status.quarantine = report;
-  metrics.Gauges(status, 0, absl::Now());
+  metrics.Gauges(status, 0);
   EXPECT_THAT(metrics.Render(), HasSubstr("mpckdc_deviations_total{suspect=\"p1\"} 1"));
   EXPECT_THAT(metrics.Render(), HasSubstr("mpckdc_deviation{suspect=\"p2\"} 1"));
   EXPECT_THAT(metrics.Render(), HasSubstr("mpckdc_state{what=\"quarantined\"} 1"));
-  metrics.Gauges(EngineStatus(), 0, absl::Now());
+  metrics.Gauges(EngineStatus(), 0);
   EXPECT_THAT(metrics.Render(), HasSubstr("mpckdc_deviation{suspect=\"p2\"} 0"));
 }
 

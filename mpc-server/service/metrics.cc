@@ -115,6 +115,10 @@ struct Metrics::Families {
                                    "been");
   Family<Gauge>& security = Make(prometheus::BuildGauge(), "mpckdc_security_info",
                                  "1, labelled with the mode: active or semi-honest");
+  Family<Gauge>& callers =
+      Make(prometheus::BuildGauge(), "mpckdc_caller_certificate_expires_seconds",
+           "When the newest certificate of a KDC or administrator ends that came in the last day");
+  std::map<std::string, Gauge*> shown_callers;  // by name; of one thread
   Family<Gauge>& skews = Make(prometheus::BuildGauge(), "mpckdc_peer_clock_skew_seconds",
                               "A peer's clock minus this server's, at its last message");
   Family<Gauge>& distances =
@@ -223,7 +227,7 @@ void Metrics::Deviated(Suspects suspects) {
 
 void Metrics::SetSecurity(const char* mode) { families_->security.Add({{"mode", mode}}).Set(1); }
 
-void Metrics::Gauges(const EngineStatus& engine, size_t streams, absl::Time certificate_expires) {
+void Metrics::Gauges(const EngineStatus& engine, size_t streams) {
   Families& f = *families_;
   f.Set("peers_connected", engine.peers_connected ? 1 : 0);
   f.Set("degraded", engine.degraded.empty() && engine.unrecorded.empty() ? 0 : 1);
@@ -251,8 +255,25 @@ void Metrics::Gauges(const EngineStatus& engine, size_t streams, absl::Time cert
   f.Set("grants", static_cast<double>(engine.grants));
   QuotaGauges(engine);
   f.Set("kdc_streams", static_cast<double>(streams));
-  f.Set("certificate_expires_seconds",
-        absl::ToDoubleSeconds(certificate_expires - absl::UnixEpoch()));
+}
+
+// Of a caller that is gone for a day nothing is shown any more.
+void Metrics::Certificates(const CertificateState& own, const std::vector<SeenCaller>& callers) {
+  Families& f = *families_;
+  const auto seconds = [](absl::Time t) { return absl::ToDoubleSeconds(t - absl::UnixEpoch()); };
+  f.Set("certificate_expires_seconds", seconds(own.expires));
+  f.Set("authority_expires_seconds", seconds(own.authority_expires));
+  f.Set("certificate_trouble", own.trouble.empty() ? 0 : 1);
+  std::map<std::string, Gauge*> shown;
+  for (const SeenCaller& caller : callers) {
+    Gauge& gauge = f.callers.Add({{"caller", caller.name}});
+    gauge.Set(seconds(caller.expires));
+    shown[caller.name] = &gauge;
+  }
+  for (const auto& [name, gauge] : f.shown_callers) {
+    if (!shown.contains(name)) f.callers.Remove(gauge);
+  }
+  f.shown_callers = std::move(shown);
 }
 
 void Metrics::Epoch(const EpochState& state, const EpochProgress& progress) {

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
@@ -15,7 +16,9 @@
 #include "mpc-server/agree/engine_status.h"
 #include "mpc-server/audit/audit_log.h"
 #include "mpc-server/job/job.h"
+#include "mpc-server/service/caller.h"
 #include "mpc-server/service/epoch_keeper.h"
+#include "mpc-server/service/identity_keeper.h"
 #include "mpc-server/store/epochs.h"
 #include "mpc-server/store/kv.h"
 #include "mpc-server/store/record_cache.h"
@@ -43,7 +46,9 @@ class Metrics {
   void Epoch(const EpochState& state, const EpochProgress& progress);
   // Of a party's database, and what is kept of it in memory.
   void Database(const DatabaseState& state, const RecordCache::Use& cache);
-  void Gauges(const EngineStatus& engine, size_t streams, absl::Time certificate_expires);
+  void Gauges(const EngineStatus& engine, size_t streams);
+  // This server's own, and those of who comes to it.
+  void Certificates(const CertificateState& own, const std::vector<SeenCaller>& callers);
   // Of a store in a file; a database is asked for its size by its own means.
   void Store(size_t keys, size_t retired, uint64_t disk_bytes);
 

@@ -1,32 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mpc-server/service/own_identity.h"
 
-#include <grpcpp/security/tls_certificate_provider.h>
-#include <grpcpp/security/tls_credentials_options.h>
-#include <openssl/pem.h>
-#include <openssl/x509.h>
 #include <sys/stat.h>
 
-#include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "mpc-server/base/secret.h"
 #include "mpc-server/base/status_macros.h"
 #include "mpc-server/package/certificate.h"
-#include "mpc-server/package/package_open.h"
+#include "mpc-server/service/deny_list.h"
 
 namespace mpckdc {
 namespace {
 
-constexpr unsigned kReloadSeconds = 30;
-
-template <class T, void (*kFree)(T*)>
-struct Free {
-  void operator()(T* p) const { kFree(p); }
-};
-using KeyPtr = std::unique_ptr<EVP_PKEY, Free<EVP_PKEY, EVP_PKEY_free>>;
-using CertificatePtr = std::unique_ptr<X509, Free<X509, X509_free>>;
+constexpr size_t kMaxKeyBytes = 64 << 10;
 
 absl::Status CheckKeyAccess(const std::string& file) {
   struct stat info;
@@ -37,28 +25,13 @@ absl::Status CheckKeyAccess(const std::string& file) {
                       info.st_mode & 07777, file));
 }
 
-int NoPassword(char*, int, int, void*) { return -1; }
-
-absl::StatusOr<KeyPtr> ReadKey(const std::string& file) {
-  std::unique_ptr<BIO, decltype(&BIO_free)> in(BIO_new_file(file.c_str(), "r"), &BIO_free);
-  KeyPtr key(in == nullptr ? nullptr
-                           : PEM_read_bio_PrivateKey(in.get(), nullptr, NoPassword, nullptr));
-  if (key != nullptr) return key;
-  return absl::InvalidArgumentError(
-      absl::StrCat(file, ": cannot be read, or no PEM private key without a password is in it"));
-}
-
-absl::Status CheckKeyMatches(const std::string& der, const Config::Identity& identity) {
-  absl::StatusOr<KeyPtr> key = ReadKey(identity.key);
-  if (!key.ok()) return key.status();
-  const auto* in = reinterpret_cast<const unsigned char*>(der.data());
-  CertificatePtr certificate(d2i_X509(nullptr, &in, static_cast<long>(der.size())));
-  if (certificate != nullptr && X509_check_private_key(certificate.get(), key->get()) == 1) {
-    return absl::OkStatus();
-  }
-  return absl::InvalidArgumentError(absl::StrCat("the private key ", identity.key,
+absl::Status CheckKey(const OwnIdentity& own, const Config::Identity& files) {
+  const absl::string_view key(reinterpret_cast<const char*>(own.key.data()), own.key.size());
+  const absl::Status status = enroll::CheckKeyBelongs(own.certificate, key);
+  if (status.ok()) return status;
+  return absl::InvalidArgumentError(absl::StrCat("the private key ", files.key,
                                                  " does not belong to the certificate ",
-                                                 identity.certificate));
+                                                 files.certificate, ": ", status.message()));
 }
 
 absl::Status CheckName(const enroll::CertificateFacts& facts, const Config& config) {
@@ -75,30 +48,37 @@ absl::Status CheckName(const enroll::CertificateFacts& facts, const Config& conf
 
 absl::StatusOr<OwnIdentity> CheckOwnIdentity(const Config& config, absl::Time now) {
   const Config::Identity& identity = config.identity;
-  ASSIGN_OR_RETURN(enroll::CertificateFacts facts, enroll::ReadCertificate(identity.certificate));
-  absl::Status status =
-      enroll::CheckCertificate(facts, identity.certificate, config.realm, "peer", now);
-  if (status.ok()) status = CheckName(facts, config);
-  if (status.ok()) status = CheckKeyAccess(identity.key);
-  if (status.ok()) status = CheckKeyMatches(facts.der, identity);
-  if (!status.ok()) return status;
-  absl::StatusOr<Authority> authority = Authority::Load(identity.ca);
-  if (!authority.ok()) return authority.status();
-  if (absl::Status s = authority->Verify(facts.der, now); !s.ok()) {
-    return absl::PermissionDeniedError(absl::StrCat(identity.certificate, ": ", s.message(),
-                                                    " (authority: ", identity.ca, ")"));
+  if (identity.key.empty()) {
+    return absl::FailedPreconditionError(
+        "[identity] names a credential, and systemd passed none (no $CREDENTIALS_DIRECTORY): start "
+        "the server by its unit, which has LoadCredential= and checks the configuration first");
   }
-  return OwnIdentity{facts.not_after};
-}
-
-std::shared_ptr<grpc::ServerCredentials> ServiceCredentials(const Config::Identity& identity) {
-  auto provider = std::make_shared<grpc::experimental::FileWatcherCertificateProvider>(
-      identity.key, identity.certificate, identity.ca, kReloadSeconds);
-  grpc::experimental::TlsServerCredentialsOptions options(provider);
-  options.watch_root_certs();
-  options.watch_identity_key_cert_pairs();
-  options.set_cert_request_type(GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
-  return grpc::experimental::TlsServerCredentials(options);
+  OwnIdentity own;
+  ASSIGN_OR_RETURN(own.certificate, enroll::ReadSmallFile(identity.certificate));
+  const absl::StatusOr<enroll::CertificateFacts> facts =
+      enroll::ParseCertificate(own.certificate);
+  if (!facts.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(identity.certificate, ": ", facts.status().message()));
+  }
+  RETURN_IF_ERROR(
+      enroll::CheckCertificate(*facts, identity.certificate, config.realm, "peer", now));
+  RETURN_IF_ERROR(CheckName(*facts, config));
+  RETURN_IF_ERROR(CheckKeyAccess(identity.key));
+  ASSIGN_OR_RETURN(own.key, enroll::ReadWholeFile(identity.key, kMaxKeyBytes));
+  RETURN_IF_ERROR(CheckKey(own, identity));
+  ASSIGN_OR_RETURN(own.ca, enroll::ReadSmallFile(identity.ca));
+  ASSIGN_OR_RETURN(own.authority, Authority::FromPem(own.ca, identity.ca));
+  const absl::StatusOr<absl::Time> until = own.authority.VouchesUntil(facts->der, now);
+  if (!until.ok()) {
+    return absl::PermissionDeniedError(
+        absl::StrCat(identity.certificate, ": ", until.status().message(), " (authority: ",
+                     identity.ca, "; the certificates between it and this one belong there, too)"));
+  }
+  own.fingerprint = FingerprintText(FingerprintOf(facts->der));
+  own.expires = facts->not_after;
+  own.authority_expires = *until;
+  return own;
 }
 
 }  // namespace mpckdc

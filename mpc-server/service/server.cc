@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 
@@ -34,6 +35,8 @@
 #include "mpc-server/service/log.h"
 #include "mpc-server/service/metrics.h"
 #include "mpc-server/service/observer.h"
+#include "mpc-server/service/health_service.h"
+#include "mpc-server/service/identity_keeper.h"
 #include "mpc-server/service/own_identity.h"
 #include "mpc-server/service/recorder.h"
 #include "mpc-server/service/refusal_log.h"
@@ -197,7 +200,9 @@ class Server::Impl {
   absl::Status OpenDoor();
   void Housekeeping();
   void TellSystemd(const EngineStatus& status);
+  bool ServesLogins() const;
   absl::Status ReloadQuotas();
+  void UseRenewed(const IdentityKeeper::Found& found);
   void TidyStore();
   void Collect(const EngineStatus& status);
   void MeasureStore();
@@ -206,14 +211,13 @@ class Server::Impl {
 
   const Config config_;
   Isa isa_ = Isa::kPortable;
-  OwnIdentity own_;
+  std::unique_ptr<IdentityKeeper> identity_;
   DenyList denied_;
   Doorkeeper doorkeeper_;
   Metrics metrics_;
   Acquaintances known_;
   std::unique_ptr<ShareStore> store_;
   absl::StatusOr<PackageKey> package_key_ = absl::UnavailableError("");
-  absl::StatusOr<Authority> authority_ = absl::UnavailableError("");
   std::unique_ptr<AuditLog> audit_;
   std::unique_ptr<RefusalLog> refusals_;
   std::unique_ptr<ServiceObserver> observer_;
@@ -227,16 +231,18 @@ class Server::Impl {
   std::unique_ptr<RetiredCollector> collector_;
   std::unique_ptr<KeyService> key_service_;
   std::unique_ptr<AdminService> admin_service_;
+  std::unique_ptr<HealthService> health_service_;
   std::unique_ptr<FrontDoor> door_;
   std::unique_ptr<grpc::Server> grpc_;
   absl::Notification stopping_;
   std::thread housekeeper_;
+  std::atomic<bool> stale_lines_ = false;  // the connector has not the newest certificate
   bool said_unlocked_ = false;  // these two are the housekeeper's
   std::string told_systemd_;
 };
 
 absl::Status Server::Impl::Start() {
-  ASSIGN_OR_RETURN(own_, CheckOwnIdentity(config_, SystemClock().Now()));
+  ASSIGN_OR_RETURN(identity_, IdentityKeeper::Open(&config_, &SystemClock()));
   ASSIGN_OR_RETURN(isa_, ChooseIsa(config_.engine.isa));
   RETURN_IF_ERROR(denied_.Load());
   RETURN_IF_ERROR(OpenStore());
@@ -274,9 +280,7 @@ absl::Status Server::Impl::OpenStore() {
   store_ = std::move(store);
   RETURN_IF_ERROR(store_->NoteFellow(SystemClock().Now()));
   package_key_ = PackageKey::LoadOrCreate(*store_, SystemRandom());
-  if (!package_key_.ok()) return package_key_.status();
-  authority_ = Authority::Load(config_.identity.ca);
-  return authority_.status();
+  return package_key_.status();
 }
 
 absl::Status Server::Impl::OpenLogs() {
@@ -324,14 +328,14 @@ absl::Status Server::Impl::StartGrpc() {
                                                        engine_.get(),
                                                        &doorkeeper_,
                                                        &*package_key_,
-                                                       &*authority_,
+                                                       identity_->authority(),
                                                        audit_.get(),
                                                        &metrics_,
                                                        &SystemClock(),
                                                        std::string(IsaName(isa_)),
                                                        SecurityName(SecurityOf(config_)),
                                                        SettingName(ProtocolOf(config_)),
-                                                       own_.expires,
+                                                       identity_.get(),
                                                        refusals_.get(),
                                                        &known_,
                                                        collector_.get(),
@@ -340,10 +344,12 @@ absl::Status Server::Impl::StartGrpc() {
                                                        static_cast<uint32_t>(config_.triple),
                                                        config_.policy.clock_skew,
                                                        config_.compared});
+  health_service_ = std::make_unique<HealthService>(HealthServiceTools{
+      &doorkeeper_, refusals_.get(), &known_, [this] { return ServesLogins(); }});
   grpc::ServerBuilder builder;
   auto acceptor = builder.experimental().AddExternalConnectionAcceptor(
       grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
-      ServiceCredentials(config_.identity));
+      identity_->Credentials());
   builder.AddChannelArgument(
       GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
       static_cast<int>(absl::ToInt64Milliseconds(limits::kHandshakeTimeout)));
@@ -355,6 +361,7 @@ absl::Status Server::Impl::StartGrpc() {
   builder.SetMaxSendMessageSize(static_cast<int>(limits::kMaxMessageBytes));
   builder.RegisterService(key_service_.get());
   builder.RegisterService(admin_service_.get());
+  builder.RegisterService(health_service_.get());
   grpc_ = builder.BuildAndStart();
   if (grpc_ == nullptr) return absl::InternalError("gRPC does not start");
   door_->Start([acceptor = std::move(acceptor)](Fd connection, int listener) {
@@ -385,8 +392,10 @@ absl::Status Server::Impl::OpenDoor() {
   return absl::OkStatus();
 }
 
-// For `systemctl status`.
+// For `systemctl status`; and that the server lives, for the unit's WatchdogSec=: who calls has just
+// been through engine, logs and store, so a lock of theirs that nobody gives back ends that.
 void Server::Impl::TellSystemd(const EngineStatus& status) {
+  if (getenv("WATCHDOG_USEC") != nullptr) SdNotify("WATCHDOG=1").IgnoreError();
   std::string text = status.quarantine.has_value() ? ReasonOf(*status.quarantine)
                      : status.peers_connected      ? "serving"
                                                    : "waits for the other two servers";
@@ -394,6 +403,16 @@ void Server::Impl::TellSystemd(const EngineStatus& status) {
   if (text == told_systemd_) return;
   told_systemd_ = text;
   SdNotify(absl::StrCat("STATUS=", text)).IgnoreError();
+}
+
+// What mpc-admin calls ready, as far as this server knows.
+bool Server::Impl::ServesLogins() const {
+  if (stopping_.HasBeenNotified() || !store_->Meta().initialised) return false;
+  const EngineStatus status = engine_->Status();
+  const auto database = store_->Database();
+  return status.peers_connected && !status.quarantine.has_value() && status.degraded.empty() &&
+         status.unrecorded.empty() && !store_->Epoch().receiving &&
+         (!database.has_value() || database->reachable);
 }
 
 void Server::Impl::Housekeeping() {
@@ -404,13 +423,15 @@ void Server::Impl::Housekeeping() {
     refusals_->Tick();
     audit_->Tick();
     const EngineStatus status = engine_->Status();
-    metrics_.Gauges(status, key_service_->streams(), own_.expires);
+    UseRenewed(identity_->Tick());
+    metrics_.Gauges(status, key_service_->streams());
+    metrics_.Certificates(identity_->State(), doorkeeper_.Seen());
     metrics_.Epoch(store_->Epoch(), epochs_->Progress());
     if (const auto database = store_->Database()) {
       metrics_.Database(*database, store_->CacheUse().value_or(RecordCache::Use()));
     }
-    TellSystemd(status);
     metrics_.Audit(audit_->Status());
+    TellSystemd(status);
     const absl::Time now = SystemClock().Now();
     if (now >= collected + limits::kCollectEvery || now < collected) {
       collected = now;
@@ -473,10 +494,32 @@ absl::Status Server::Impl::ReloadQuotas() {
   return audit_->Append("quotas", {{"rates", config.quota.Text()}});
 }
 
+// gRPC and the check of share packages use it already.
+void Server::Impl::UseRenewed(const IdentityKeeper::Found& found) {
+  if (!found.status.ok()) {
+    Log().error("the certificate in the files of [identity] is not used, the one of before is: {}",
+                Text(found.status));
+  }
+  if (found.renewed || stale_lines_) {  // again until it succeeds
+    const absl::Status lines = connector_->Reload();
+    stale_lines_ = !lines.ok();
+    if (!lines.ok()) Log().error("the renewed certificate, for the peers: {}", Text(lines));
+  }
+  if (!found.renewed) return;
+  const CertificateState own = identity_->State();
+  Log().info("certificate renewed, good until {}; its authority until {}",
+             absl::FormatTime(absl::RFC3339_sec, own.expires, absl::UTCTimeZone()),
+             absl::FormatTime(absl::RFC3339_sec, own.authority_expires, absl::UTCTimeZone()));
+  (void)audit_->Append("certificate",
+                       {{"fingerprint", own.fingerprint},
+                        {"expires", absl::ToUnixSeconds(own.expires)},
+                        {"authority_expires", absl::ToUnixSeconds(own.authority_expires)}});
+}
+
 void Server::Impl::Reload() {
+  UseRenewed(identity_->Read());
   for (const absl::Status& status :
-       {ReopenLog(), audit_->Reopen(), denied_.Load(), connector_->Reload(), ReloadQuotas(),
-        certificates_->Load()}) {
+       {ReopenLog(), audit_->Reopen(), denied_.Load(), ReloadQuotas(), certificates_->Load()}) {
     if (!status.ok()) Log().error("reload: {}", Text(status));
   }
   Log().info("reloaded; {} certificates on the deny list", denied_.size());

@@ -5,10 +5,14 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <filesystem>
 
 #include "absl/strings/match.h"
@@ -17,12 +21,14 @@
 #include "mpc-server/base/limits.h"
 #include "mpc-server/key/output_format.h"
 #include "mpc-server/agree/quarantine.h"
+#include "mpc-server/service/health_probe.h"
 #include "mpc-server/service/log.h"
 #include "mpc-server/service/tls13.h"
 #include "mpc-server/store/lmdb.h"
 #include "mpc-server/testing/free_port.h"
 #include "mpc-server/testing/service_fixture.h"
 #include "proto/admin.grpc.pb.h"
+#include "proto/health.grpc.pb.h"
 #include "proto/kdc_key.grpc.pb.h"
 
 namespace mpckdc {
@@ -84,6 +90,48 @@ TEST_F(ServerTest, StartsAloneReloadsAndStops) {
   const std::string audit = ReadFileForTest(folder_.File("p0.audit"));
   EXPECT_THAT(audit, HasSubstr("\"kind\":\"start\""));
   EXPECT_THAT(audit, HasSubstr("\"kind\":\"stop\""));
+}
+
+// Systemd's end of $NOTIFY_SOCKET.
+class NotifySocket {
+ public:
+  explicit NotifySocket(const std::string& path)
+      : fd_(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {
+    struct sockaddr_un address = {};
+    address.sun_family = AF_UNIX;
+    strncpy(address.sun_path, path.c_str(), sizeof address.sun_path - 1);
+    EXPECT_EQ(bind(fd_, reinterpret_cast<struct sockaddr*>(&address), sizeof address), 0);
+    setenv("NOTIFY_SOCKET", path.c_str(), 1);
+  }
+  ~NotifySocket() {
+    unsetenv("NOTIFY_SOCKET");
+    unsetenv("WATCHDOG_USEC");
+    close(fd_);
+  }
+  std::string Next(int seconds) {
+    const struct timeval patience = {seconds, 0};
+    setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    char text[256];
+    const ssize_t length = recv(fd_, text, sizeof text, 0);
+    return std::string(text, length < 0 ? 0 : static_cast<size_t>(length));
+  }
+
+ private:
+  int fd_;
+};
+
+TEST_F(ServerTest, FeedsTheWatchdogWhereThereIsOne) {
+  NotifySocket systemd(folder_.File("notify"));
+  {
+    auto server = *Server::Start(ConfigOf(0));
+    EXPECT_EQ(systemd.Next(20), "STATUS=waits for the other two servers");
+    EXPECT_EQ(systemd.Next(2), "") << "nobody asked for it";
+  }
+  setenv("WATCHDOG_USEC", "60000000", 1);
+  auto server = *Server::Start(ConfigOf(0));
+  EXPECT_EQ(systemd.Next(20), "WATCHDOG=1");
+  EXPECT_EQ(systemd.Next(20), "STATUS=waits for the other two servers");
+  EXPECT_EQ(systemd.Next(20), "WATCHDOG=1");
 }
 
 TEST_F(ServerTest, CheckAcceptsWhatWouldStartAndChangesNothing) {
@@ -303,6 +351,61 @@ TEST_F(ThreeServersTest, AQuarantinedServerTellsTheOthersWhyUntilItIsReadmitted)
   EXPECT_FALSE(ended[0].has_ended());
   WaitUntilConnected();
   ASSERT_TRUE(StartLog({}).ok());
+}
+
+// ---- Health ----
+
+grpc::Status AskHealth(int port, const TestAuthority& authority, const TestCert& cert,
+                       const std::string& service, grpc::health::v1::HealthCheckResponse* reply) {
+  const auto stub = grpc::health::v1::Health::NewStub(TestPort::ConnectTo(port, authority, &cert));
+  grpc::ClientContext context;
+  context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(20)));
+  grpc::health::v1::HealthCheckRequest request;
+  request.set_service(service);
+  return stub->Check(&context, request, reply);
+}
+
+TEST_F(ThreeServersTest, HealthIsToldToCertificatesOfTheRealm) {
+  const int port = servers_[0]->client_port();
+  grpc::health::v1::HealthCheckResponse reply;
+  for (const char* role : {"kdc", "admin", "peer"}) {
+    const TestCert cert = authority_.IssueRole(role, "x");
+    EXPECT_TRUE(AskHealth(port, authority_, cert, "", &reply).ok());
+    EXPECT_EQ(reply.status(), grpc::health::v1::HealthCheckResponse::SERVING);
+    EXPECT_TRUE(AskHealth(port, authority_, cert, "mpckdc.v1.KeyService", &reply).ok());
+    EXPECT_EQ(reply.status(), grpc::health::v1::HealthCheckResponse::NOT_SERVING) << "no realm yet";
+    EXPECT_EQ(AskHealth(port, authority_, cert, "another", &reply).error_code(),
+              grpc::StatusCode::NOT_FOUND);
+  }
+  // Of the same authority, and nobody of this realm.
+  for (const char* uri : {"spiffe://OTHER.ORG/mpc/kdc/x", "spiffe://EXAMPLE.COM/web/server"}) {
+    const TestCert cert = authority_.Issue({.uris = {uri}});
+    EXPECT_EQ(AskHealth(port, authority_, cert, "", &reply).error_code(),
+              grpc::StatusCode::PERMISSION_DENIED);
+  }
+  EXPECT_THAT(ReadFileForTest(folder_.File("p0.audit")), HasSubstr("\"call\":\"Health.Check\""));
+}
+
+TEST_F(ThreeServersTest, TheProbeSaysWhetherLoginsAreServed) {
+  Config config = ConfigOf(0);
+  config.listen.clients = absl::StrCat("0.0.0.0:", servers_[0]->client_port());
+  EXPECT_TRUE(ProbeHealth(config, Health::kAlive).ok());
+  EXPECT_THAT(std::string(ProbeHealth(config, Health::kServes).message()),
+              HasSubstr("does not serve logins"));
+  InitRealm();
+  EXPECT_TRUE(ProbeHealth(config, Health::kServes).ok()) << ProbeHealth(config, Health::kServes);
+  servers_[1].reset();
+  for (int i = 0; i < 100 && ProbeHealth(config, Health::kServes).ok(); ++i) {
+    absl::SleepFor(absl::Milliseconds(100));
+  }
+  EXPECT_FALSE(ProbeHealth(config, Health::kServes).ok()) << "a peer is gone";
+  EXPECT_TRUE(ProbeHealth(config, Health::kAlive).ok()) << "restarting this one would not help";
+  config.listen.clients = absl::StrCat("127.0.0.1:", servers_[2]->client_port());
+  EXPECT_THAT(std::string(ProbeHealth(config, Health::kAlive).message()),
+              HasSubstr("another server answers"));
+  servers_[0].reset();
+  config.listen.clients = FreeLoopbackAddress();
+  EXPECT_THAT(std::string(ProbeHealth(config, Health::kAlive).message()), HasSubstr("no answer"));
 }
 
 // ---- A KDC of the three ----

@@ -60,7 +60,7 @@ absl::Status CheckKeyRecord(const KeyRecord& record) {
 }
 
 bool SameRecord(const KeyRecord& a, const KeyRecord& b) {
-  return a.info == b.info && SameBlocks(a.base, b.base) &&
+  return a.info == b.info && a.copied == b.copied && SameBlocks(a.base, b.base) &&
          std::equal(a.usages.begin(), a.usages.end(), b.usages.begin(), b.usages.end(), SameUsage);
 }
 

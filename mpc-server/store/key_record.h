@@ -10,6 +10,7 @@
 #define MPC_SERVER_STORE_KEY_RECORD_H_
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -30,11 +31,23 @@ struct UsageKey {
   SecretVector<SharedBlock> mac_states{};
 };
 
+// Of a key that was made by copying one under another name (renamed.cc).
+struct CopiedFrom {
+  Handle handle{};      // the one that was copied
+  PrincipalId first{};  // under whose name the first of them was made
+
+  friend bool operator==(const CopiedFrom&, const CopiedFrom&) = default;
+};
+
 struct KeyRecord {
   KeyInfo info;
   SharedBase base;
   SecretVector<UsageKey> usages;  // in locked memory as a whole: h lies inside
+  std::optional<CopiedFrom> copied{};
 
+  // Whoever guesses at a copy guesses at all of them: it counts as this principal's, whatever name
+  // the copy has.
+  const PrincipalId& first_owner() const { return copied ? copied->first : info.principal_id; }
   // The usage's key, or nullptr when the record has none.
   const UsageKey* FindUsage(uint32_t usage) const;
   std::vector<uint32_t> UsageNumbers() const;

@@ -2,6 +2,7 @@
 #include "mpc-server/store/record_codec.h"
 
 #include <cassert>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,9 +17,11 @@ namespace {
 
 namespace rf = record_format;
 
+// What stands among the facts and is none of KeyInfo's.
 struct Counts {
   size_t base_blocks = 0;
   size_t usages = 0;
+  std::optional<CopiedFrom> copied;
 };
 
 // Whether a usage ends with H (gcm), or with the states of an HMAC.
@@ -55,7 +58,7 @@ constexpr ShareForm kPrevsComponent = {
 
 size_t EncodedSize(const KeyRecord& record, const ShareForm& form) {
   size_t size = rf::kKeyFixedBytes + record.info.principal.size() + record.info.salt.size() +
-                record.base.size() * form.bytes;
+                (record.copied ? rf::kCopiedBytes : 0) + record.base.size() * form.bytes;
   for (const UsageKey& usage : record.usages) {
     size += rf::kUsageFixedBytes + usage.round_keys.size() * form.bytes;
     size += HasH(record) ? form.bytes : rf::kMacCountBytes + usage.mac_states.size() * form.bytes;
@@ -68,7 +71,7 @@ void AppendInfo(SecretBytes& out, const KeyRecord& record) {
   AppendUint(out, info.kvno, 4);
   AppendUint(out, static_cast<uint32_t>(info.enctype), 4);
   AppendUint(out, static_cast<uint32_t>(info.salt_type), 4);
-  AppendUint(out, static_cast<uint8_t>(info.key_class), 1);
+  AppendUint(out, static_cast<uint8_t>(info.key_class) | (record.copied ? rf::kCopiedBit : 0), 1);
   AppendUint(out, static_cast<uint8_t>(info.gate), 1);
   AppendUint(out, info.principal.size(), 2);
   AppendUint(out, info.salt.size(), 2);
@@ -76,6 +79,9 @@ void AppendInfo(SecretBytes& out, const KeyRecord& record) {
   AppendUint(out, record.usages.size(), 1);
   AppendBytes(out, AsBytes(info.principal));
   AppendBytes(out, AsBytes(info.salt));
+  if (!record.copied) return;
+  AppendBytes(out, record.copied->handle);
+  AppendBytes(out, record.copied->first);
 }
 
 KeyInfo ReadInfo(const Handle& handle, ByteReader& in, Counts& counts) {
@@ -84,7 +90,8 @@ KeyInfo ReadInfo(const Handle& handle, ByteReader& in, Counts& counts) {
   info.kvno = static_cast<uint32_t>(in.Uint(4));
   info.enctype = static_cast<int32_t>(in.Uint(4));
   info.salt_type = static_cast<int32_t>(in.Uint(4));
-  info.key_class = static_cast<KeyClass>(in.Uint(1));
+  const auto class_and_bit = static_cast<uint8_t>(in.Uint(1));
+  info.key_class = static_cast<KeyClass>(class_and_bit & ~rf::kCopiedBit);
   info.gate = static_cast<Gate>(in.Uint(1));
   const size_t principal_bytes = in.Uint(2);
   const size_t salt_bytes = in.Uint(2);
@@ -92,6 +99,11 @@ KeyInfo ReadInfo(const Handle& handle, ByteReader& in, Counts& counts) {
   counts.usages = in.Uint(1);
   info.principal = std::string(AsText(in.Bytes(principal_bytes)));
   info.salt = std::string(AsText(in.Bytes(salt_bytes)));
+  if ((class_and_bit & rf::kCopiedBit) != 0) {
+    counts.copied.emplace();
+    in.Into(counts.copied->handle);
+    in.Into(counts.copied->first);
+  }
   info.principal_id = PrincipalIdOf(info.principal);
   info.before_cammac = counts.usages < UsagesOf(info.key_class).size();
   return info;
@@ -137,6 +149,7 @@ absl::StatusOr<KeyRecord> Decode(const Handle& handle, absl::Span<const uint8_t>
   KeyRecord record;
   Counts counts;
   record.info = ReadInfo(handle, in, counts);
+  record.copied = counts.copied;
   ReadShares(in, form, record.base, counts.base_blocks);
   record.usages.resize(counts.usages);
   for (UsageKey& usage : record.usages) ReadUsage(in, form, HasH(record), usage);
@@ -162,7 +175,7 @@ absl::StatusOr<KeyRecord> JoinComponents(const Handle& handle, absl::Span<const 
                                          absl::Span<const uint8_t> of_prev) {
   ASSIGN_OR_RETURN(KeyRecord record, Decode(handle, own, kOwnComponent));
   ASSIGN_OR_RETURN(KeyRecord other, Decode(handle, of_prev, kOwnComponent));
-  if (record.info != other.info) {
+  if (record.info != other.info || record.copied != other.copied) {
     return absl::InvalidArgumentError("the two servers say different things about the key");
   }
   std::vector<SharedBlock*> blocks;
@@ -173,6 +186,15 @@ absl::StatusOr<KeyRecord> JoinComponents(const Handle& handle, absl::Span<const 
     ++k;
   });
   return record;
+}
+
+absl::StatusOr<std::optional<CopiedFrom>> DecodeCopied(const Handle& handle,
+                                                       absl::Span<const uint8_t> plain) {
+  ByteReader in(plain);
+  Counts counts;
+  ReadInfo(handle, in, counts);
+  if (!in.ok()) return absl::InvalidArgumentError("the record is too short");
+  return counts.copied;
 }
 
 absl::StatusOr<KeyInfo> DecodeKeyInfo(const Handle& handle, absl::Span<const uint8_t> plain) {

@@ -6,6 +6,7 @@
 #define MPC_SERVER_STORE_RECORD_CODEC_H_
 
 #include <cstdint>
+#include <optional>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
@@ -28,8 +29,10 @@ SecretBytes EncodeComponent(const KeyRecord& record, bool of_prev);
 absl::StatusOr<KeyRecord> JoinComponents(const Handle& handle, absl::Span<const uint8_t> own,
                                          absl::Span<const uint8_t> of_prev);
 
-// The public facts alone: reads no share.
+// The public facts alone, and what a copy is one of: reads no share.
 absl::StatusOr<KeyInfo> DecodeKeyInfo(const Handle& handle, absl::Span<const uint8_t> plain);
+absl::StatusOr<std::optional<CopiedFrom>> DecodeCopied(const Handle& handle,
+                                                       absl::Span<const uint8_t> plain);
 
 }  // namespace mpckdc
 

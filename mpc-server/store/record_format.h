@@ -12,8 +12,8 @@ namespace mpckdc::record_format {
 
 inline constexpr uint8_t kFormatVersion = 1;  // of a sealed record
 // The version of the tables, in the identity record. Version 1 had no "records", version 2 no
-// "retired" and no refreshes, version 3 no keys with usage 64, none of class tgs-old and no gates by
-// certificate; all are read and become 4. A program of version 2 would never collect what is retired,
+// "retired" and no refreshes, version 3 no keys with usage 64, none of class tgs-old, no copies and no
+// gates by certificate; all are read and become 4. A program of version 2 would never collect what is retired,
 // and would take shares of two epochs for those of one; one of version 3 would call such records
 // damaged.
 inline constexpr uint8_t kStoreVersion = 4;
@@ -34,11 +34,14 @@ inline constexpr size_t kKeyBytes = 32;
 // ---- Plaintext of a key record ----
 // kvno (4) | enctype (4) | salt type (4) | class (1) | gate (1) | principal length (2) |
 // salt length (2) | base blocks (1) | usages (1) | principal | salt |
+// of a copy, whose class has the bit kCopiedBit: handle (16) | first principal's id (16) |
 // base: per block x (16) | a (16) |
 // per usage: usage (4) | round keys (1) | per round key x (16) | a (16) |
 //   gcm:      H x (16) | H a (16)
 //   17 to 20: blocks of HMAC states (1) | per block x (16) | a (16)
 inline constexpr size_t kKeyFixedBytes = 20;
+inline constexpr uint8_t kCopiedBit = 0x80;
+inline constexpr size_t kCopiedBytes = 32;
 inline constexpr size_t kShareBytes = 32;        // one SharedBlock: x | a
 inline constexpr size_t kUsageFixedBytes = 5;
 inline constexpr size_t kMacCountBytes = 1;

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "mpc-server/store/lmdb.h"
 #include "mpc-server/store/postgres.h"
 #include "mpc-server/store/share_store.h"
@@ -104,6 +105,7 @@ TEST_P(RenamedTest, ACopyIsTheSameKeyUnderTheOtherName) {
     expected.info.principal_id = PrincipalIdOf(kNew);
     expected.info.salt_type = 4;
     expected.info.salt = "EXAMPLE.COMalice";
+    expected.copied = CopiedFrom{old.info.handle, PrincipalIdOf(kOld)};
     const auto copy = store_->Get(key.to);
     ASSERT_TRUE(copy.ok()) << copy.status();
     EXPECT_TRUE(SameRecord(*copy, expected));
@@ -211,10 +213,9 @@ TEST_P(RenamedTest, KeysOfTheHistoryGoAlong) {
   EXPECT_TRUE(store_->Get(keys[1].to).ok());
 }
 
-// ATTACK. A key that was deleted, and not for the history, would be gone when its time of grace is
-// over. Renamed "for the history" before, it is there for ever, to be compared with guesses.
-// Known, and not mended yet (deploy/THREAT-MODEL.md): run it with --gtest_also_run_disabled_tests.
-TEST_P(RenamedTest, DISABLED_ADeletedKeyIsKeptForComparisonsForEver) {
+// ATTACK. A key that was deleted, and not for the history, is gone when its time of grace is over.
+// Renamed "for the history" before, it would be there for ever, to be compared with guesses.
+TEST_P(RenamedTest, ADeletedKeyIsNotKeptForComparisonsForEver) {
   const KeyRecord old = Committed(kOld);
   EXPECT_EQ(store_->Retire({{old.info.handle, kOld}}, kNow)->changed, 1u);
   RenamedKey key = As(old);
@@ -228,9 +229,8 @@ TEST_P(RenamedTest, DISABLED_ADeletedKeyIsKeptForComparisonsForEver) {
   EXPECT_FALSE(store_->Get(key.to).ok()) << "the deleted key's base lives on under " << kNew;
 }
 
-// ATTACK. What is staged before the key is deleted is committed after it: it logs in again.
-// Known, and not mended yet (deploy/THREAT-MODEL.md): run it with --gtest_also_run_disabled_tests.
-TEST_P(RenamedTest, DISABLED_AKeyThatIsDeletedBetweenStageAndCommitIsRevived) {
+// ATTACK. What is staged before the key is deleted would be committed after it, and log in again.
+TEST_P(RenamedTest, AKeyThatIsDeletedBetweenStageAndCommitIsNotRevived) {
   const KeyRecord old = Committed(kOld);
   const RenamedKey key = As(old);
   const TransactionId txn = NewTxn();
@@ -238,6 +238,98 @@ TEST_P(RenamedTest, DISABLED_AKeyThatIsDeletedBetweenStageAndCommitIsRevived) {
   EXPECT_EQ(store_->Retire({{old.info.handle, kOld}}, kNow)->changed, 1u);
   EXPECT_FALSE(store_->Commit(txn, kNow + absl::Minutes(1)).ok());
   EXPECT_FALSE(store_->Get(key.to).ok()) << "a key of class user, with all its usages";
+}
+
+// ATTACK. The same of a key that is gone at once, and another one is put under its handle.
+TEST_P(RenamedTest, AnotherKeyUnderTheHandleLetsNoCopyIn) {
+  const KeyRecord old = Committed(kOld);
+  const auto again = [&] {
+    KeyRecord other = RecordForTest(random_, kOld, kEnctypeAes256Gcm);
+    other.info.handle = old.info.handle;
+    const TransactionId txn = NewTxn();
+    EXPECT_TRUE(store_->Stage(txn, {other}, kNow).ok());
+    EXPECT_TRUE(store_->Commit(txn, kNow).ok());
+  };
+  const auto staged = [&](TransactionId* txn) {
+    *txn = NewTxn();
+    const RenamedKey key = As(old);
+    EXPECT_TRUE(Rename(*txn, {key}).ok());
+    return key.to;
+  };
+  const auto expect_none = [&](const TransactionId& txn, const Handle& copy) {
+    again();
+    EXPECT_FALSE(store_->Commit(txn, kNow).ok());
+    EXPECT_TRUE(absl::IsNotFound(store_->Get(copy).status()));
+    EXPECT_TRUE(store_->Abort(txn).ok());
+  };
+  TransactionId txn;
+  Handle copy = staged(&txn);
+  EXPECT_EQ(store_->DeleteNamed({{old.info.handle, kOld}})->changed, 1u);
+  EXPECT_FALSE(store_->Commit(txn, kNow).ok()) << "it is not there";
+  expect_none(txn, copy);
+  copy = staged(&txn);
+  EXPECT_EQ(*store_->Delete({&old.info.handle, 1}), 1u);
+  expect_none(txn, copy);
+  copy = staged(&txn);
+  EXPECT_EQ(store_->Retire({{old.info.handle, kOld}}, kNow)->changed, 1u);
+  EXPECT_EQ(store_->CollectRetired(kNow + absl::Hours(1), 10)->size(), 1u);
+  expect_none(txn, copy);
+  // Others' copies stay.
+  const KeyRecord bob = Committed("bob@EXAMPLE.COM");
+  const RenamedKey of_bob = As(bob);
+  EXPECT_TRUE(Rename(txn = NewTxn(), {of_bob}, "robert@EXAMPLE.COM").ok());
+  EXPECT_EQ(*store_->Delete({&old.info.handle, 1}), 1u);
+  EXPECT_EQ(*store_->Commit(txn, kNow), 1u);
+}
+
+// What is kept for the history goes along while it is kept, and not when that ends before the commit.
+TEST_P(RenamedTest, TheEndOfTheHistoryInBetweenIsSeenToo) {
+  const KeyRecord old = Committed(kOld);
+  EXPECT_EQ(store_->Retire({{old.info.handle, kOld, true}}, kNow)->changed, 1u);
+  RenamedKey key = As(old);
+  key.from.for_history = true;
+  const TransactionId txn = NewTxn();
+  ASSERT_TRUE(Rename(txn, {key}).ok());
+  EXPECT_EQ(store_->Retire({{old.info.handle, kOld, false}}, kNow)->changed, 1u);
+  EXPECT_TRUE(absl::IsFailedPrecondition(store_->Commit(txn, kNow).status()));
+  EXPECT_EQ(store_->Retire({{old.info.handle, kOld, true}}, kNow)->changed, 1u);
+  EXPECT_EQ(store_->CollectRetired(kNow + absl::Hours(1), 10)->size(), 1u);
+  EXPECT_EQ(*store_->Commit(txn, kNow), 1u) << "reduced meanwhile";
+}
+
+// An administrator's `gate` reaches the copy, which nobody knows by its new name yet.
+TEST_P(RenamedTest, AGateThatIsSetInBetweenIsTheCopys) {
+  const KeyRecord old = Committed(kOld);
+  const RenamedKey key = As(old);
+  const TransactionId txn = NewTxn();
+  ASSERT_TRUE(Rename(txn, {key}).ok());
+  ASSERT_TRUE(store_->SetGate({&old.info.handle, 1}, Gate::kPkinit).ok());
+  EXPECT_EQ(*store_->Commit(txn, kNow), 1u);
+  const auto copy = store_->Get(key.to);
+  ASSERT_TRUE(copy.ok()) << copy.status();
+  EXPECT_EQ(copy->info.gate, Gate::kPkinit);
+}
+
+// Whose the first of its copies was each says, over however many names, and after a restart.
+TEST_P(RenamedTest, ACopyOfACopyKnowsTheFirst) {
+  const KeyRecord first = Committed(kOld);
+  RenamedKey key = As(first);
+  std::string to = kNew;
+  for (int i = 0; i < 3; ++i) {
+    const TransactionId txn = NewTxn();
+    const auto staged = Rename(txn, {key}, to);
+    ASSERT_TRUE(staged.ok()) << staged.status();
+    EXPECT_THAT(staged->first_owners, ElementsAre(PrincipalIdOf(kOld)));
+    EXPECT_EQ(*store_->Commit(txn, kNow), 1u);
+    Reopen();
+    const auto copy = store_->Get(key.to);
+    ASSERT_TRUE(copy.ok()) << copy.status();
+    EXPECT_EQ(copy->first_owner(), PrincipalIdOf(kOld));
+    EXPECT_EQ(copy->copied->handle, key.from.handle);
+    key = As(*copy);
+    to = i == 0 ? kOld : absl::StrCat("alice", i, "@EXAMPLE.COM");
+  }
+  EXPECT_EQ(first.first_owner(), PrincipalIdOf(kOld));
 }
 
 TEST_P(RenamedTest, AnotherEpochIsRefused) {

@@ -186,10 +186,11 @@ absl::StatusOr<std::vector<std::optional<RetiredMark>>> ShareStore::MarksOf(
 // A record that is damaged is nobody's any more: it may go, by whatever name.
 absl::StatusOr<NamedKeysDone> ShareStore::ChangeNamed(
     absl::string_view what, absl::Span<const NamedKey> keys,
-    absl::FunctionRef<absl::StatusOr<bool>(KvTxn&, const NamedKey&)> change) {
+    absl::FunctionRef<absl::StatusOr<bool>(KvTxn&, const NamedKey&)> change, bool deletes) {
   NamedKeysDone done;
   RETURN_IF_ERROR(engine_->Write(what, [&](KvTxn& txn) -> absl::Status {
     done = {};
+    absl::flat_hash_set<Handle> gone;
     for (const NamedKey& key : keys) {
       const absl::StatusOr<KeyInfo> info = InfoOf(txn, key.handle);
       if (absl::IsNotFound(info.status())) continue;
@@ -206,8 +207,9 @@ absl::StatusOr<NamedKeysDone> ShareStore::ChangeNamed(
       }
       if (!changed.ok()) return changed.status();
       done.changed += *changed;
+      if (deletes) gone.insert(key.handle);
     }
-    return absl::OkStatus();
+    return DropCopiesOf(txn, gone);
   }));
   return done;
 }
@@ -231,12 +233,14 @@ absl::StatusOr<NamedKeysDone> ShareStore::Restore(absl::Span<const NamedKey> key
 }
 
 absl::StatusOr<NamedKeysDone> ShareStore::DeleteNamed(absl::Span<const NamedKey> keys) {
-  return ChangeNamed("delete keys", keys,
-                     [](KvTxn& txn, const NamedKey& key) -> absl::StatusOr<bool> {
-                       RETURN_IF_ERROR(UnmarkRetired(txn, key.handle).status());
-                       RETURN_IF_ERROR(DeleteKey(txn, AsText(key.handle)));
-                       return true;
-                     });
+  return ChangeNamed(
+      "delete keys", keys,
+      [](KvTxn& txn, const NamedKey& key) -> absl::StatusOr<bool> {
+        RETURN_IF_ERROR(UnmarkRetired(txn, key.handle).status());
+        RETURN_IF_ERROR(DeleteKey(txn, AsText(key.handle)));
+        return true;
+      },
+      /*deletes=*/true);
 }
 
 absl::Status ShareStore::Reduce(KvTxn& txn, const EpochView& view, const Handle& handle) const {
@@ -256,6 +260,7 @@ absl::StatusOr<std::vector<CollectedKey>> ShareStore::CollectRetired(absl::Time 
     collected.clear();
     ASSIGN_OR_RETURN(const EpochView view, ViewIn(txn));
     ASSIGN_OR_RETURN(const std::vector<RetiredKey> due, RetiredBefore(txn, before, most));
+    absl::flat_hash_set<Handle> gone;
     for (const auto& [handle, for_history] : due) {
       absl::StatusOr<KeyInfo> info = InfoOf(txn, handle);
       const bool reduced = for_history && !absl::IsNotFound(info.status());
@@ -266,6 +271,7 @@ absl::StatusOr<std::vector<CollectedKey>> ShareStore::CollectRetired(absl::Time 
       } else {
         RETURN_IF_ERROR(UnmarkRetired(txn, handle).status());
         done = DeleteKey(txn, AsText(handle));
+        gone.insert(handle);
       }
       if (absl::IsNotFound(done)) continue;
       RETURN_IF_ERROR(done);
@@ -274,7 +280,7 @@ absl::StatusOr<std::vector<CollectedKey>> ShareStore::CollectRetired(absl::Time 
       if (info.ok()) key.principal = std::move(info->principal);
       key.reduced = reduced;
     }
-    return absl::OkStatus();
+    return DropCopiesOf(txn, gone);
   }));
   return collected;
 }

@@ -247,12 +247,12 @@ absl::StatusOr<size_t> ShareStore::Commit(const TransactionId& id, absl::Time no
     }
     if (!state.ok()) return state.status();
     if (state->committed) return state->keys;
-    const auto staged = staging.Keys();
+    auto staged = staging.Keys();
     if (!staged.ok()) return staged.status();
     if (staged->size() != state->keys) {
-      return absl::DataLossError(absl::StrCat("the transaction staged ", state->keys, " keys but ",
-                                              staged->size(),
-                                              " are there: abort it and enrol again"));
+      return absl::DataLossError(absl::StrCat(
+          "the transaction staged ", state->keys, " keys but ", staged->size(),
+          " are there, unless keys that it was to rename were deleted: abort it and begin anew"));
     }
     std::vector<Handle> handles;
     for (const auto& key : *staged) handles.push_back(key.first);
@@ -260,8 +260,9 @@ absl::StatusOr<size_t> ShareStore::Commit(const TransactionId& id, absl::Time no
     ASSIGN_OR_RETURN(const EpochView view, ViewIn(txn));
     // They move as they are, after each was opened: a damaged one fails the commit. One of the
     // epoch before becomes one of the present.
-    for (const auto& [handle, sealed] : *staged) {
+    for (auto& [handle, sealed] : *staged) {
       absl::Status s = OpenKey(handle, AsBytes(sealed), DecodeKeyRecord).status();
+      if (s.ok()) s = RenewCopy(txn, view, handle, &sealed);
       if (!s.ok()) return s;
       ASSIGN_OR_RETURN(const auto renewed, Renewed(handle, AsBytes(sealed), view));
       s = PutKey(txn, AsText(handle), renewed.value_or(sealed));
@@ -352,6 +353,11 @@ absl::StatusOr<KeyRecord> ShareStore::Get(const Handle& handle) const {
   return std::move(GetMany({&handle, 1})[0]);
 }
 
+absl::StatusOr<std::optional<CopiedFrom>> ShareStore::CopiedOf(
+    const Handle& handle, absl::Span<const uint8_t> sealed) const {
+  return OpenKey(handle, sealed, DecodeCopied);
+}
+
 absl::StatusOr<KeyInfo> ShareStore::InfoOf(const KvTxn& txn, const Handle& handle) const {
   return OpenKey(handle, GetKey(txn, AsText(handle)), DecodeKeyInfo);
 }
@@ -368,6 +374,8 @@ absl::StatusOr<size_t> ShareStore::Delete(absl::Span<const Handle> handles) {
   return WriteAndCount(*engine_, "delete keys", [&](KvTxn& txn) -> absl::StatusOr<size_t> {
     size_t deleted = 0;
     if (absl::Status s = PrefetchKeys(txn, handles, /*records=*/true); !s.ok()) return s;
+    RETURN_IF_ERROR(
+        DropCopiesOf(txn, absl::flat_hash_set<Handle>(handles.begin(), handles.end())));
     for (const Handle& handle : handles) {
       absl::Status s = DeleteKey(txn, AsText(handle));
       if (absl::IsNotFound(s)) continue;

@@ -28,6 +28,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -97,6 +98,7 @@ struct RenamedKey {
 
 struct RenamedKeys {
   size_t staged = 0;
+  absl::flat_hash_set<PrincipalId> first_owners;  // of those
   std::vector<Handle> unknown;  // of the old ones, for the history alone: they are collected
 };
 
@@ -142,7 +144,8 @@ class ShareStore {
                                            absl::Span<const RenamedKey> keys,
                                            const std::string& principal, uint64_t epoch,
                                            absl::Time now);
-  // Returns the number of keys. Committing again within limits::kStagedKeyLife returns the same.
+  // Returns the number of keys. FailedPrecondition: of a key that was to be renamed, the old one was
+  // deleted meanwhile; if its gate was changed, the new one has that. Committing again within limits::kStagedKeyLife returns the same.
   absl::StatusOr<size_t> Commit(const TransactionId& txn, absl::Time now);
   // Returns the number of staged keys dropped, 0 when the transaction is unknown.
   absl::StatusOr<size_t> Abort(const TransactionId& txn);
@@ -322,10 +325,17 @@ class ShareStore {
   // whether it changed something, FailedPrecondition where it refuses.
   absl::StatusOr<NamedKeysDone> ChangeNamed(
       absl::string_view what, absl::Span<const NamedKey> keys,
-      absl::FunctionRef<absl::StatusOr<bool>(KvTxn&, const NamedKey&)> change);
+      absl::FunctionRef<absl::StatusOr<bool>(KvTxn&, const NamedKey&)> change,
+      bool deletes = false);
   std::string SealKey(uint64_t epoch, const KeyRecord& record) const;
   absl::StatusOr<KeyRecord> RenamedIn(const KvTxn& txn, const EpochView& view,
                                       const RenamedKey& key, const std::string& principal) const;
+  // Of a staged key that is to be committed: of a copy, what the key has become of which it is one.
+  absl::Status RenewCopy(const KvTxn& txn, const EpochView& view, const Handle& handle,
+                         std::string* sealed) const;
+  absl::StatusOr<std::optional<CopiedFrom>> CopiedOf(const Handle& handle,
+                                                     absl::Span<const uint8_t> sealed) const;
+  absl::Status DropCopiesOf(KvTxn& txn, const absl::flat_hash_set<Handle>& gone) const;
   // Adds to the transaction what is sealed as of `epoch`.
   absl::Status StageIn(KvTxn& txn, const TransactionId& id, absl::Span<const KeyRecord> records,
                        uint64_t epoch, absl::Time now) const;

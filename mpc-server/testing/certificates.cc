@@ -7,6 +7,7 @@
 #include <openssl/x509v3.h>
 #include <sys/stat.h>
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -72,7 +73,10 @@ TestCert Encode(X509* cert, EVP_PKEY* key) {
 }  // namespace
 
 TestAuthority::TestAuthority() : key_(NewKey()) {
-  certificate_ = NewCertificate(key_.get(), "test authority", -absl::Hours(48), absl::Hours(48));
+  // A name of its own: by the name alone one who verifies finds the authority.
+  static std::atomic<int> count = 0;
+  const std::string name = absl::StrCat("test authority ", ++count);
+  certificate_ = NewCertificate(key_.get(), name.c_str(), -absl::Hours(48), absl::Hours(48));
   X509_set_issuer_name(certificate_.get(), X509_get_subject_name(certificate_.get()));
   AddExtension(certificate_.get(), NID_basic_constraints, "critical,CA:TRUE");
   AddExtension(certificate_.get(), NID_key_usage, "critical,keyCertSign,cRLSign");

@@ -20,7 +20,7 @@
 #include "absl/time/clock.h"
 #include "mpc-server/agree/job_engine.h"
 #include "mpc-server/service/config.h"
-#include "mpc-server/service/own_identity.h"
+#include "mpc-server/service/identity_keeper.h"
 #include "mpc-server/testing/certificates.h"
 #include "mpc-server/testing/folder.h"
 
@@ -168,7 +168,9 @@ class TestPort {
 
   void Start(std::vector<grpc::Service*> services, int max_message_bytes) {
     grpc::ServerBuilder builder;
-    builder.AddListeningPort("127.0.0.1:0", ServiceCredentials(identity()), &port_);
+    const Config::Identity files = identity();
+    builder.AddListeningPort("127.0.0.1:0",
+                             WatchedCredentials(files.key, files.certificate, files.ca), &port_);
     builder.SetMaxReceiveMessageSize(max_message_bytes);
     for (grpc::Service* service : services) builder.RegisterService(service);
     server_ = builder.BuildAndStart();

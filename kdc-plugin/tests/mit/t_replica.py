@@ -14,6 +14,7 @@ kpropd_conf = {'realms': replica_conf['realms'], 'dbmodules': {'db': {
     **replica_conf['dbmodules']['db'], 'mpc_certificate': '/nowhere', 'mpc_key': '/nowhere',
     'mpc_servers': '127.0.0.1:1 127.0.0.1:2 127.0.0.1:3', 'mpc_timeout': '10ms'}}}
 mpc_kdb = os.path.join(os.environ['MPCKDC_BUILD'], 'cmake/kdc-plugin/kdb-tool/mpc-kdb')
+sequence = os.path.join(os.environ['MPCKDC_BUILD'], 'cmake/kdc-plugin/tests/mpckdc_kdb_sequence')
 through_replica = {'realms': {'$realm': {'kdc': '$hostname:$port7'}}}
 
 
@@ -86,6 +87,26 @@ for realm in multidb_realms(kdc_conf=iprop, start_kadmind=True):
     propagate('Got incremental updates')
     realm.run([kvno, 'host/new.example.com'], env=client)
     realm.run([kadminl, 'getprinc', 'host/old.example.com'], env=replica, expected_code=1)
+
+    mark('a renamed user')
+    realm.run([kadminl, 'renprinc', 'alice', 'alice.smith'])
+    propagate('Got incremental updates')
+    logs_in('alice.smith', 'third')
+    logs_in('alice', 'third', expected_code=1, expected_msg='not found in Kerberos database')
+    realm.run([kadminl, 'renprinc', 'alice.smith', 'alice'])
+    propagate('Got incremental updates')
+    if 'mpc_renamed' in realm.run([kadminl, 'getstrs', 'alice'], env=replica):
+        fail('the replica has the marks of a renaming')
+
+    mark('tagged data that is removed')
+    for step, count in (('tag', 1), ('untag', 0)):
+        realm.run([sequence, 'get', 'alice', step, 'alice', '300', 'put', 'alice'],
+                  expected_msg='ok\nok\nok')
+        propagate('Got incremental updates')
+        for env in (realm.env, replica):
+            out = realm.run([kdb5_util, 'dump', '-', 'alice@' + realm.realm], env=env)
+            if out.count('\t300\t') != count:
+                fail('tagged data: expected %d in %s' % (count, out))
 
     # The same keys, encrypted anew: kvno and number stay.
     mark('a new master key')
