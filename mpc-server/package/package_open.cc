@@ -319,9 +319,10 @@ absl::StatusOr<Authority> Authority::FromPem(absl::string_view pem, absl::string
       BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())), &BIO_free);
   int count = 0;
   ERR_clear_error();
+  const auto no_password = [](char*, int, int, void*) { return -1; };  // as in certificate.cc
   while (store != nullptr && in != nullptr) {
     std::unique_ptr<X509, decltype(&X509_free)> one(
-        PEM_read_bio_X509(in.get(), nullptr, nullptr, nullptr), &X509_free);
+        PEM_read_bio_X509(in.get(), nullptr, no_password, nullptr), &X509_free);
     if (one == nullptr || X509_STORE_add_cert(store.get(), one.get()) != 1) break;
     ++count;
   }
