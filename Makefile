@@ -55,8 +55,8 @@ help:
 	@echo 'make fault       servers and KDC killed, stopped, cut off, slowed under load (root, 12 min)'
 	@echo 'make clients     MIT, Heimdal, Java, Go, Python, Kerby, SSSD, ssh, curl log in (root, 5 min)'
 	@echo 'make fuzz        each parser under a fuzzer, SECONDS=60 each; --only and more by FUZZ= (long)'
-	@echo 'make sanitize    the unit tests under SANITIZER=address,undefined, or thread (a whole build, long)'
-	@echo 'make constant-time  secrets steer no branch and no address (valgrind), and no time (10 min)'
+	@echo 'make sanitize    the unit tests under SANITIZER=address,undefined, or thread (a whole build)'
+	@echo 'make constant-time  secrets steer no branch and no address (valgrind), and no time'
 	@echo 'make clean       remove build/ (stop the demo first)'
 	@echo
 	@echo 'JOBS=N limits parallel builds. Logs are in build/log.'
