@@ -24,7 +24,8 @@ export CCACHE_DEPEND := 1
 export JOBS PYTHON
 
 .DEFAULT_GOAL := help
-.PHONY: help dependencies dependencies-test packages packages-check krb5 programs build demo demo-stop test krb5-check krb5-check-servers test-fresh \
+.PHONY: help dependencies dependencies-test packages packages-check krb5 programs build demo demo-stop test \
+  krb5-check krb5-check-servers test-fresh \
   bench bench-plots bench-network bench-distance bench-refresh bench-triples test-long storm soak sim fault \
   clients fuzz sanitize constant-time clean
 

@@ -62,17 +62,34 @@ run_krb5() {
   return $worse
 }
 
+# Realms mostly wait, and MIT's tests mostly compute: where both are asked for they run beside each
+# other, and what MIT's print comes after.
+krb5_log=$build/log/krb5-tests.log
+krb5_beside=
+start_krb5() {
+  mkdir -p "$build/log"
+  (renice -n 5 -p "$BASHPID" > /dev/null; export JOBS=1; run_krb5) > "$krb5_log" 2>&1 &
+  krb5_beside=$!
+}
+finish_krb5() {
+  local status=0
+  wait "$krb5_beside" || status=1
+  cat "$krb5_log"
+  return $status
+}
+
+names=${*:-unit realm krb5}
 failed=
-for part in "${@:-unit realm krb5}"; do
-  for name in $part; do
-    echo "== test: $name"
-    started=$SECONDS
-    case $name in
-      unit | realm | krb5) "run_$name" ;;
-      *) echo "no such part: $name" >&2; false ;;
-    esac || failed="$failed $name"
-    echo "== test: $name took $((SECONDS - started)) s"
-  done
+for name in $names; do
+  echo "== test: $name"
+  started=$SECONDS
+  case $name,$names in
+    realm,*realm*krb5*) start_krb5; run_realm ;;
+    krb5,*) if [ -n "$krb5_beside" ]; then finish_krb5; else run_krb5; fi ;;
+    unit,* | realm,*) "run_$name" ;;
+    *) echo "no such part: $name" >&2; false ;;
+  esac || failed="$failed $name"
+  echo "== test: $name took $((SECONDS - started)) s"
 done
 if [ -n "$failed" ]; then
   echo "FAILED:$failed"

@@ -15,7 +15,7 @@ PACKAGES = REPOSITORY / 'deploy/packages'
 DEBIAN = PACKAGES / 'debian'
 EXPOSURE = 2.0
 # In packages.txt for other things than our programs: tools of the build and krb5's own libraries.
-NOT_OURS = {'ca-certificates', 'build-essential', 'ccache', 'dpkg-dev', 'quilt', 'bison', 'libkeyutils-dev', 'libldap-dev',
+NOT_OURS = {'ca-certificates', 'build-essential', 'ccache', 'dpkg-dev', 'quilt', 'autoconf', 'bison', 'libkeyutils-dev', 'libldap-dev',
             'libjemalloc2', 'python3', 'openssl', 'lmdb-utils', 'ninja-build', 'cmake', 'pkg-config'}
 # Made by the build, whose own rules name them.
 BUILT = {'mpc-server', 'mpc-admin', 'mpc-kdb', 'mpc-kdb-seal', 'mpc.so', 'login-storm'}

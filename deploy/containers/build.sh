@@ -18,7 +18,6 @@ if [ -z "${TOOL:-}" ]; then
 fi
 run=("$TOOL")
 
-
 # A base of our own, with this machine's apt configuration: for tries, and not to be given to others.
 bootstrap() {
   local root
@@ -40,7 +39,7 @@ bootstrap() {
 }
 
 if [ "${BASE:-}" = debootstrap ]; then
-  bootstrap
+  "${run[@]}" inspect --type image localhost/mpc-kdc-base > /dev/null 2>&1 || bootstrap
   BASE=localhost/mpc-kdc-base
 fi
 for target in server kdc client; do

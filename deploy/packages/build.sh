@@ -89,6 +89,7 @@ build_package() {
   inside env -C "$folder" DEB_BUILD_OPTIONS="nocheck parallel=$jobs" \
     PATH="/usr/lib/ccache:/usr/sbin:/usr/bin:/sbin:/bin" CCACHE_DIR=/ccache CCACHE_BASEDIR="$work" \
     CCACHE_NOHASHDIR=1 CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_DEPEND=1 \
+    CMAKE_C_COMPILER_LAUNCHER=ccache CMAKE_CXX_COMPILER_LAUNCHER=ccache \
     ${CCACHE_DISABLE:+CCACHE_DISABLE=1} dpkg-buildpackage -us -uc "$@"
 }
 export -f build_package

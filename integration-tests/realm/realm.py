@@ -134,6 +134,9 @@ class Realm:
         prepare()
         self.start_servers()
         self.admin('init-realm')
+        if self.options.triples > 1:
+            # One triple made it; the others' machines hear of it by their databases.
+            daemon.wait_until(lambda: all(s.get('initialised') for s in self.server_status()), 5, 0.2)
 
     def write_files(self):
         self._make_folders()

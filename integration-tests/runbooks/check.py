@@ -10,7 +10,7 @@ import subprocess
 
 import config_files
 import console
-from machines import PACKAGES
+from bare_machines import PACKAGES
 from stand_ins import FUNCTIONS, PLAIN
 from world import RUNBOOKS
 

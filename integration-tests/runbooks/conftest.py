@@ -9,14 +9,14 @@ import pytest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'realm'))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
-import machines  # noqa: E402
+import bare_machines  # noqa: E402
 import world as world_module  # noqa: E402
 
 
 @pytest.fixture(scope='session')
 def bare(tmp_path_factory):
     """bare(): machines on which nothing is installed."""
-    reason = machines.missing_rights()
+    reason = bare_machines.missing_rights()
     if reason:
         pytest.skip(reason)
     made = []

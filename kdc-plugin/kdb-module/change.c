@@ -39,6 +39,17 @@ static void end(const change *c, krb5_db_entry *before, krb5_db_entry *entry,
     krb5_db_log_end(c->state->context, c->principal, before, entry, unknown);
 }
 
+/* After a failure, whose text stays: unlocking a database that has no locks is an error with another. */
+static void end_failed(const change *c, krb5_error_code error, krb5_error_code unknown)
+{
+    krb5_context context = c->state->context;
+    const char *text = krb5_get_error_message(context, error);
+
+    end(c, NULL, NULL, unknown);
+    krb5_set_error_message(context, error, "%s", text);
+    krb5_free_error_message(context, text);
+}
+
 void change_abandon(change *c)
 {
     end(c, NULL, NULL, 0);
@@ -58,12 +69,12 @@ krb5_error_code change_put(change *c, krb5_db_entry *entry, char **db_args)
     krb5_error_code ret = get_before(c, &before);
 
     if (ret) {
-        change_abandon(c);
+        end_failed(c, ret, 0);
         return ret;
     }
     ret = wrapped()->put_principal(context, entry, db_args);
     if (ret)
-        end(c, NULL, NULL, is_refusal(ret, db_args) ? 0 : ret);
+        end_failed(c, ret, is_refusal(ret, db_args) ? 0 : ret);
     else /* a replica does not find an entry that is hidden, and needs all of the new one */
         end(c, before != NULL && renaming_hides(context, before) ? NULL : before, entry, 0);
     krb5_db_free_principal(context, before);
@@ -76,12 +87,12 @@ krb5_error_code change_delete(change *c)
     krb5_error_code ret = get_before(c, &before);
 
     if (ret) {
-        change_abandon(c);
+        end_failed(c, ret, 0);
         return ret;
     }
     ret = wrapped()->delete_principal(c->state->context, c->principal);
     if (ret)
-        end(c, NULL, NULL, ret == KRB5_KDB_NOENTRY ? 0 : ret);
+        end_failed(c, ret, ret == KRB5_KDB_NOENTRY ? 0 : ret);
     else
         end(c, before, NULL, 0);
     krb5_db_free_principal(c->state->context, before);
@@ -113,6 +124,9 @@ krb5_error_code rename_and_log(module_state *state, krb5_const_principal source,
     if (ret)
         return ret;
     ret = wrapped()->rename_principal(state->context, source, target);
-    end(&c, NULL, NULL, KRB5_PLUGIN_OP_NOTSUPP);
+    if (ret)
+        end_failed(&c, ret, ret);
+    else
+        end(&c, NULL, NULL, KRB5_PLUGIN_OP_NOTSUPP);
     return ret;
 }

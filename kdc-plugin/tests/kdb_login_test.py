@@ -293,7 +293,7 @@ def test_kadmin_and_kpasswd(servers):
         r.kinit("heidi", "hello")
         before = r.handles("heidi")
         for query in ("cpw -randkey heidi", f"ktadd -k {r.dir}/h.keytab heidi"):
-            assert "mpc-admin randkey" in r.run(*kadmin, query, check=False).stdout
+            assert "Principal keys are remote" in r.run(*kadmin, query, check=False).stdout
         assert r.handles("heidi") == before
         assert "mpc-admin randkey" in r.log("kadmind-requests")
         r.run(*kadmin, "addprinc -randkey host/new.example.com")

@@ -91,6 +91,13 @@ class KdbRealm(realms.Realm):
             assert not check or word not in result.stdout, result.stdout
         return result.stdout
 
+    def exists(self, name):
+        """Of a program that crashed on the database neither is said."""
+        said = self.local(f"getprinc {name}", check=False)
+        there = f"Principal: {name}@" in said
+        assert there != ("does not exist" in said), said
+        return there
+
     def kdb(self, *arguments, stdin="", check=True):
         program = config_files.mpc_program("mpc-kdb")
         return self.run(program, *arguments, stdin=stdin, check=check)

@@ -35,10 +35,6 @@ def logs_in(live, name, password):
     return False
 
 
-def exists(live, name):
-    return "does not exist" not in live.local(f"getprinc {name}", check=False)
-
-
 def test_all_of_a_user_goes_along(live, servers):
     """Keys, version, salts, policy, history, attributes; the old name is nobody's."""
     live.local("addprinc -policy three -pw one alice")
@@ -49,7 +45,7 @@ def test_all_of_a_user_goes_along(live, servers):
     old = live.handles("alice")
     assert f'Principal "alice@{REALM}" renamed' in rename(live, "alice", "alice.smith")
     new = live.handles("alice.smith")
-    assert not exists(live, "alice") and live.handles("alice") == []
+    assert not live.exists("alice") and live.handles("alice") == []
     assert [(h["kvno"], h["enctype"], h.get("history")) for h in new] == \
         [(h["kvno"], h["enctype"], h.get("history")) for h in old]
     assert not {h["handle"] for h in new} & {h["handle"] for h in old}
@@ -92,7 +88,7 @@ def test_a_protected_service_and_who_has_no_keys(live, servers):
     assert handles <= {k["handle"] for k in servers.keys("HTTP/protected2.example.com")}
     live.local("addprinc -nokey empty")
     rename(live, "empty", "void")
-    assert exists(live, "void") and not exists(live, "empty")
+    assert live.exists("void") and not live.exists("empty")
 
 
 @pytest.mark.parametrize("old,new,why", [
@@ -108,7 +104,7 @@ def test_a_protected_service_and_who_has_no_keys(live, servers):
 ])
 def test_names_that_would_change_what_a_key_does(live, servers, old, new, why):
     for name in ("ursel", "host/local.example.com"):
-        if not exists(live, name):
+        if not live.exists(name):
             live.local(f"addprinc -pw secret {name}")
     before = servers.keys(), live.handles()
     said = rename(live, old, new, check=False)
@@ -157,7 +153,7 @@ def test_killed_at_each_write_of_the_database(servers):
             dump = r.dump_text()
             names = [name for name in (old, new) if logs_in(r, name, "secret")]
             assert len(names) == 1, (number, names)
-            assert [name for name in (old, new) if exists(r, name)] == names
+            assert [name for name in (old, new) if r.exists(name)] == names
             seen.add((names[0] == new, bool(renamings(r))))
             # A copy of the database says the same.
             (r.dir / "loaded").write_text(dump)
@@ -188,7 +184,7 @@ def after_the_crash(live, number, old, new, name):
     assert logs_in(live, name, "changed" if what == 1 else "secret")
     for each in (other, name):
         live.local(f"delprinc -force {each}")
-        assert not exists(live, each)
+        assert not live.exists(each)
     if new not in (other, name):
-        assert not exists(live, new)
+        assert not live.exists(new)
     live.kdb("delete", new, check=False)

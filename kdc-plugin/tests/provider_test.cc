@@ -231,8 +231,8 @@ TEST_F(ProviderTest, GateIsTheServersDecision) {
 // pre-authentication.
 TEST_F(ProviderTest, ARefusalAfterAPreauthIsPolicy) {
   const std::string preauth = Preauth();
-  HintAs(preauth, 100, 100);
   realm_.Answer(v1::VERDICT_REFUSED);
+  HintAs(preauth, 100, 100);
   std::string out;
   EXPECT_EQ(Decrypt(user_, 1, preauth, &out), KRB5KDC_ERR_POLICY);
 }

@@ -53,12 +53,12 @@ class UpdateLog:
 
 
 def entries(dump):
-    """{name: (all of the entry but when it was written by whom, its keys)}"""
+    """{name: fields of its line, from the number of tagged data on}"""
     found = {}
     for line in dump.splitlines():
         fields = line.split("\t")
         if fields[0] == "princ":
-            found[fields[6].split("@")[0]] = fields[7:]
+            found[fields[6].split("@")[0]] = fields[3:]
     return found
 
 
@@ -83,5 +83,7 @@ def not_told(before, after, updates):
 
 
 def keys(fields):
-    """The handles and keys of a dumped entry: long hexadecimal numbers."""
-    return {f for f in fields or [] if len(f) >= 54 and set(f) <= set("0123456789abcdef")}
+    """The handles and keys of a dumped entry: long hexadecimal numbers behind its tagged data, which are
+    fields of type, length and contents behind the twelve that each entry has."""
+    rest = fields[12 + 3 * int(fields[0]):] if fields else []
+    return {f for f in rest if len(f) >= 54 and set(f) <= set("0123456789abcdef")}

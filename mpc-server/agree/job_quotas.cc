@@ -101,7 +101,9 @@ QuotaUse JobQuotas::UseOf(const Job& job, BatchRecords& records, std::string* na
   const KeyRecord* client = job.client.has_value() ? records.Find(*job.client) : nullptr;
   if (client != nullptr) {
     QuotaUse use = UseOf(job, client->info.principal_id);
-    use.first_owner = client->first_owner();
+    // A KDC names as the client which of the principal's keys it likes. Guessed at is what is opened.
+    const KeyRecord* opened = job.opens.empty() ? client : records.Find(job.opens[0].handle);
+    if (opened != nullptr) use.first_owner = opened->first_owner();
     *name = client->info.principal;
     return use;
   }

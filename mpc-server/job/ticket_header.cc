@@ -72,17 +72,23 @@ PrincipalId PrincipalOfTicket(const Job& job) {
 JobId ForeignUser(const KeyInfo& key, absl::string_view message) {
   const Enctype* enctype = FindEnctype(key.enctype);
   std::string user(message);
+  JobId hops = 0;
   if (enctype != nullptr && enctype->is_gcm()) {
     const auto parsed = ParseMessage(message);
     const auto header = parsed ? DecodeTicketHeader(parsed->header) : std::nullopt;
     if (!header) return kForeignUserBit;  // it is not opened
     user = std::string(AsText(header->principal));
-    // It says so of a third realm's.
-    if ((header->origin_job & kForeignUserBit) != 0) Put(header->origin_job, 8, &user);
+    // It says so of a third realm's. Who goes around between realms is somebody else a few times only.
+    if ((header->origin_job & kForeignUserBit) != 0) {
+      hops = ((header->origin_job >> kForeignHopsShift) & kMostForeignHops) + 1;
+      if (hops > kMostForeignHops) return header->origin_job;
+      Put(header->origin_job, 8, &user);
+    }
   }
   const Digest hash =
       Sha256(absl::StrCat("mpc-kdc foreign user v1", AsText(key.principal_id), user));
-  return kForeignUserBit | Get(AsText(hash), 0, 8);
+  constexpr JobId kHashed = (JobId{1} << kForeignHopsShift) - 1;
+  return kForeignUserBit | (hops << kForeignHopsShift) | (Get(AsText(hash), 0, 8) & kHashed);
 }
 
 TicketHeader NewTicketHeader(const PrincipalId& principal, JobId job, absl::Time origin,

@@ -27,6 +27,10 @@ inline constexpr size_t kTicketHeaderBytes = 33;
 inline constexpr uint8_t kTicketHeaderOfLogin = 1;
 inline constexpr uint8_t kTicketHeaderReissued = 2;
 inline constexpr JobId kForeignUserBit = JobId{1} << 63;
+// Below it: how often a realm has made this number of another realm's. Who comes from further away
+// keeps the last one.
+inline constexpr int kForeignHopsShift = 61;
+inline constexpr JobId kMostForeignHops = 3;
 
 struct TicketHeader {
   bool initial = true;       // sealed for a pre-auth, not for another ticket

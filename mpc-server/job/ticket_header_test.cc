@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mpc-server/job/ticket_header.h"
 
+#include <set>
+#include <string>
+
 #include "gtest/gtest.h"
 
 namespace mpckdc {
@@ -77,6 +80,17 @@ TEST(TicketHeader, UsersOfAnotherRealmHaveNumbers) {
   };
   EXPECT_NE(ForeignUser(key, third(1)), ForeignUser(key, third(2)));
   EXPECT_EQ(ForeignUser(key, third(1)), ForeignUser(key, third(1)));
+  // Who goes around between two realms has few numbers.
+  between.enctype = kEnctypeAes256Gcm;
+  std::set<JobId> here;
+  JobId user = number;
+  for (int round = 0; round < 20; ++round) {
+    const JobId there =
+        ForeignUser(between, MessageOf(ReissuedTicketHeader(bella, key, user)));
+    user = ForeignUser(key, third(there));
+    here.insert(user);
+  }
+  EXPECT_LE(here.size(), 1 + kMostForeignHops);
   key.enctype = 18;
   EXPECT_NE(ForeignUser(key, "one ticket"), ForeignUser(key, "another"));
   EXPECT_EQ(ForeignUser(key, "one ticket"), ForeignUser(key, "one ticket"));

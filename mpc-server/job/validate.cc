@@ -234,10 +234,17 @@ Judgement CheckPreauthSize(const OpenPart& part, size_t plaintext) {
                                                " bytes holds no timestamp"));
 }
 
-// Each ticket that the servers seal under a gcm key has their header.
-Judgement CheckFormat(const GcmKey&, absl::string_view, const Job&, const OpenPart& part) {
+// Each ticket that the servers seal under a gcm key has their header. What they seal for another realm
+// its KDC opens: as a parent it would make a user of ours one of that realm's, for the quotas.
+Judgement CheckFormat(const GcmKey& key, absl::string_view realm, const Job& job,
+                      const OpenPart& part) {
   const auto message = ParseMessage(part.message);
   if (!message) return TooShort(part);
+  if (job.operation == Operation::kReissueTicket && !IsOwnTgt(key.info.principal) &&
+      !IsTgtFromOtherRealm(key.info.principal, realm)) {
+    return Refuse(Verdict::kRefused, absl::StrCat("a parent ticket under ", key.info.principal,
+                                                  ": another realm opens it"));
+  }
   if (part.usage == kUsagePreauth && !message->header.empty()) {
     return Refuse(Verdict::kBadTag, "pre-auth message with a header");
   }

@@ -134,6 +134,9 @@ TEST(Validate, NothingIsMadeInTheNameOfAnotherRealm) {
   ExpectVerdict(job, Verdict::kOk);
   job.seals[0].handle = H(kToOther);
   ExpectVerdict(job, Verdict::kOk);
+  job.opens[0].handle = H(kToOther);
+  ExpectVerdict(job, Verdict::kRefused, "krbtgt/OTHER@R: another realm opens it");
+  job.opens[0].handle = H(kFromOther);
   constexpr char kWhy[] = "is krbtgt/R@OTHER: only that realm makes tickets and checksums under it";
   job.seals[0].handle = H(kFromOther);
   ExpectVerdict(job, Verdict::kRefused, kWhy);

@@ -191,7 +191,7 @@ TEST(ConfigTest, TheProtocolIsTheServersChoiceUnlessToldOtherwise) {
 TEST(ConfigTest, UnknownKeyIsNamedWithItsLine) {
   const std::string error = ErrorOf(With("key = \"key.pem\"", "kye = \"key.pem\""));
   EXPECT_THAT(error, HasSubstr("dir/f.toml:7: unknown key [identity] kye"));
-  EXPECT_THAT(error, HasSubstr("known here: certificate, key, ca, deny_list"));
+  EXPECT_THAT(error, HasSubstr("known here: certificate, key, credential, ca, deny_list"));
   EXPECT_THAT(error, HasSubstr("[identity] key is missing"));
 }
 
@@ -231,8 +231,8 @@ TEST(ConfigTest, ThePrivateKeyMayBeACredential) {
   unsetenv("CREDENTIALS_DIRECTORY");
   absl::StatusOr<Config> config = ParseConfig(credential, "dir/f.toml");
   ASSERT_TRUE(config.ok()) << config.status() << ": a backup needs no private key";
-  EXPECT_THAT(CheckOwnIdentity(*config, absl::Now()).status().message(),
-              HasSubstr("LoadCredential="));
+  const absl::Status none = CheckOwnIdentity(*config, absl::Now()).status();
+  EXPECT_THAT(std::string(none.message()), HasSubstr("LoadCredential="));
   setenv("CREDENTIALS_DIRECTORY", "/run/credentials/x", 1);
   config = ParseConfig(credential, "dir/f.toml");
   ASSERT_TRUE(config.ok()) << config.status();

@@ -264,6 +264,21 @@ TEST_F(RenameQuotaTest, NeitherCyclesNorAbortsNorRestartsGiveAFullQuota) {
   ExpectUsedUp(other, kNew, "1");
 }
 
+// ATTACK. Who gets the name that alice had takes her tokens, for a key of hers says alice. He changes
+// his password as often as he may, and she cannot change hers: for as long as her history has a key
+// from before the renaming, and for ever if hers has expired and must be changed.
+// Known, and not mended yet (doc/jobs.md, "Renamed keys"): run it with --gtest_also_run_disabled_tests.
+TEST_F(RenameQuotaTest, DISABLED_WhoGetsTheOldNameDoesNotKeepHerFromChangingHerPassword) {
+  Committed('o');
+  KeyHistory history(&store_, {2, 10}, [this] { return now_; });
+  ASSERT_TRUE(Rename(history, 'o', kOld, 'n', kNew).ok());
+  Committed('p', kOld);
+  EXPECT_TRUE(Guess(history, kOld, "p").ok());
+  EXPECT_TRUE(Guess(history, kOld, "p").ok());
+  const absl::Status hers = Guess(history, kNew, "n");
+  EXPECT_TRUE(hers.ok()) << hers;
+}
+
 // ATTACK. A token is paid for each staged key, for that was a guess. Here it is alice's key that is
 // staged, under the guesser's name, and the guesses are his "old" keys: 64 of them for one token.
 TEST_F(RenameQuotaTest, AStagedCopyIsNotCompared) {

@@ -39,8 +39,8 @@ class RoundRunner;  // share/round_runner.h
 class Verifier;     // share/verifier.h
 struct Cost;
 
-inline constexpr uint16_t kPeerProtocolMin = 12;
-inline constexpr uint16_t kPeerProtocolMax = 12;
+inline constexpr uint16_t kPeerProtocolMin = 13;
+inline constexpr uint16_t kPeerProtocolMax = 13;
 
 // What the servers verify of each other before anything leaves them.
 enum class Security : uint8_t {

@@ -4,11 +4,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "mpc-server/base/limits.h"
 #include "mpc-server/store/lmdb.h"
 #include "mpc-server/store/postgres.h"
 #include "mpc-server/store/share_store.h"
@@ -308,6 +311,51 @@ TEST_P(RenamedTest, AGateThatIsSetInBetweenIsTheCopys) {
   const auto copy = store_->Get(key.to);
   ASSERT_TRUE(copy.ok()) << copy.status();
   EXPECT_EQ(copy->info.gate, Gate::kPkinit);
+}
+
+// ATTACK. The commit reaches the three servers one after the other, and an administrator's `policy` as
+// well, which does not know the copy yet. At a server that commits first the copy keeps its gate.
+// Known, and not mended yet: run it with --gtest_also_run_disabled_tests.
+TEST_P(RenamedTest, DISABLED_AGateThatIsSetAmidACommitIsTheSameAtAllServers) {
+  const auto gate_of_copy = [&](bool commit_first) {
+    const KeyRecord old = Committed(kOld);
+    const RenamedKey key = As(old);
+    const TransactionId txn = NewTxn();
+    EXPECT_TRUE(Rename(txn, {key}).ok());
+    if (commit_first) {
+      EXPECT_EQ(*store_->Commit(txn, kNow), 1u);
+    }
+    EXPECT_TRUE(store_->SetGate({&old.info.handle, 1}, Gate::kPkinit).ok());
+    EXPECT_EQ(*store_->Commit(txn, kNow), 1u);
+    return store_->Get(key.to)->info.gate;
+  };
+  EXPECT_EQ(gate_of_copy(true), gate_of_copy(false));
+}
+
+// ATTACK. Each deletion opens all that is staged, while nothing else is written: no replay entry, no
+// mark of nonces, so no login. Whoever may stage and delete stops the realm so for a moment each time.
+// Known, and not mended yet: run it with --gtest_also_run_disabled_tests.
+TEST_P(RenamedTest, DISABLED_ADeletionReadsNothingThatIsNoCopy) {
+  const auto time_of_deletion = [&] {
+    const KeyRecord old = Committed(kOld);
+    const absl::Time begin = absl::Now();
+    EXPECT_EQ(store_->DeleteNamed({{old.info.handle, kOld}})->changed, 1u);
+    return absl::Now() - begin;
+  };
+  absl::Duration before = time_of_deletion();
+  for (int i = 0; i < 5; ++i) before = std::min(before, time_of_deletion());
+  for (int txn = 0; txn < 8; ++txn) {
+    std::vector<KeyRecord> records;
+    for (int i = 0; i < 1024; ++i) {
+      records.push_back(RecordForTest(random_, absl::StrCat("u", txn, "x", i, "@EXAMPLE.COM"),
+                                      kEnctypeAes256Gcm));
+    }
+    ASSERT_TRUE(store_->Stage(NewTxn(), records, kNow).ok());
+  }
+  absl::Duration after = time_of_deletion();
+  for (int i = 0; i < 5; ++i) after = std::min(after, time_of_deletion());
+  EXPECT_LT(after, 3 * before + absl::Milliseconds(3))
+      << "with 8,192 of " << limits::kMaxStagedKeys << " staged keys; without them " << before;
 }
 
 // Whose the first of its copies was each says, over however many names, and after a restart.

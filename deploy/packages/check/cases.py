@@ -121,7 +121,7 @@ def units_case(cluster):
     shown = dict(line.split('=', 1) for line in server.run(
         'systemctl show mpc-server -p Type,User,ActiveState,WatchdogUSec,MainPID,StatusText').splitlines())
     expect(shown['Type'] == 'notify' and shown['ActiveState'] == 'active', f'{shown}')
-    expect(shown['User'] == 'mpc-kdc' and shown['WatchdogUSec'] == '1min' and shown['StatusText'] == 'serving', f'{shown}')
+    expect(shown['User'] == 'mpc-kdc' and shown['WatchdogUSec'] == '3min' and shown['StatusText'] == 'serving', f'{shown}')
     expect(server.run(f'stat -c %U /proc/{shown["MainPID"]}').strip() == 'mpc-kdc', 'runs as another user')
     expect(server.run('stat -c "%U %a" /etc/mpc-kdc/peer.key').strip() == 'root 600', 'peer.key is not root\'s alone')
     denied = server.run('setpriv --reuid mpc-kdc --regid mpc-kdc --clear-groups cat /etc/mpc-kdc/peer.key', check=False)

@@ -6,18 +6,16 @@ import copy
 import os
 import pathlib
 import re
+import resource
 import shutil
 import subprocess
-import sys
 
 import pytest
 
+import config_files
+import daemon
 import deploy_tools
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / 'realm'))
-import config_files  # noqa: E402
-import daemon  # noqa: E402
-from long_tests import LONG  # noqa: E402
+from long_tests import LONG
 
 CONTAINERS = config_files.REPOSITORY / 'deploy/containers'
 PACKAGES = config_files.BUILD / 'packages/bookworm'
@@ -185,6 +183,18 @@ network_backend = "netavark"
 '''
 
 
+def limits():
+    """podman asks for more open files than this machine may give; compose.yaml for more locked memory, perhaps."""
+    wanted = {'nofile': resource.RLIMIT_NOFILE, 'nproc': resource.RLIMIT_NPROC, 'memlock': resource.RLIMIT_MEMLOCK}
+    lines = ['services:']
+    for service in deploy_tools.read_yaml((CONTAINERS / 'compose.yaml').read_text())[0]['services']:
+        lines += [f'  {service}:', '    ulimits:']
+        for name, number in wanted.items():
+            hard = resource.getrlimit(number)[1]
+            lines.append(f'      {name}: {{soft: {hard}, hard: {hard}}}')
+    return '\n'.join(lines) + '\n'
+
+
 class Podman:
     """With storage of its own, so that nothing of this machine's is touched."""
 
@@ -192,10 +202,12 @@ class Podman:
         self.dir = folder
         folder.mkdir(parents=True, exist_ok=True)
         (folder / 'containers.conf').write_text(CONF)
+        (folder / 'limits.yaml').write_text(limits())
         (folder / 'storage.conf').write_text(
             f'[storage]\ndriver = "vfs"\ngraphroot = "{folder}/store"\nrunroot = "{folder}/run"\n')
         self.env = {**os.environ, 'CONTAINERS_CONF': str(folder / 'containers.conf'),
                     'CONTAINERS_STORAGE_CONF': str(folder / 'storage.conf'), 'BUILDAH_ISOLATION': 'chroot',
+                    'TOOL': 'podman', 'BASE': os.environ.get('BASE', 'debootstrap'), 'FLAGS': '--isolation chroot',
                     'PATH': f'{deploy_tools.programs()}:{os.environ["PATH"]}',
                     'MPCKDC_SECRETS': str(folder / 'secrets')}
 
@@ -206,7 +218,8 @@ class Podman:
         return done
 
     def compose(self, *arguments, **options):
-        return self.run('podman-compose', '-p', 'mpckdctest', *arguments, **options)
+        return self.run('podman-compose', '-p', 'mpckdctest', '-f', CONTAINERS / 'compose.yaml', '-f',
+                        self.dir / 'limits.yaml', *arguments, **options)
 
     def inside(self, service, *command, **options):
         return self.run('podman', 'exec', '-i', f'mpckdctest_{service}_1', *command, **options)
@@ -240,7 +253,8 @@ def podman():
         pytest.skip(f'{", ".join(missing)} not installed: apt-get install podman runc netavark aardvark-dns')
     if not (PACKAGES / 'Packages').exists():
         pytest.skip(f'no packages in {PACKAGES}: make packages')
-    live = Podman(config_files.BUILD / 'containers')
+    # Outside of build/ they may stay from one build to the next: the base takes a minute.
+    live = Podman(pathlib.Path(os.environ.get('MPCKDC_CONTAINERS', config_files.BUILD / 'containers')))
     yield live
     live.compose('down', '-v', '-t', '5', check=False)
 

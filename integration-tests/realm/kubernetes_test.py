@@ -4,21 +4,16 @@ promises. No cluster runs here: that it is well-formed and closed is shown, that
 
 import copy
 import json
-import pathlib
 import shutil
 import subprocess
-import sys
 import tomllib
 
 import pytest
 
+import config_files
 import deploy_tools
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / 'realm'))
-import config_files  # noqa: E402
-
-REPOSITORY = pathlib.Path(__file__).resolve().parents[1]
-KUBERNETES = REPOSITORY / 'deploy/kubernetes'
+KUBERNETES = config_files.REPOSITORY / 'deploy/kubernetes'
 # kubernetes-validate carries the schemas; of the oldest and the newest version that this is for.
 VERSIONS = ('1.29.0', '1.37.0')
 OVERLAYS = ('parties/p0', 'parties/p1', 'parties/p2', 'kdc', 'trial')
