@@ -3,9 +3,12 @@
 // What is opened in a job, or stands before a ticket.
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "mpc-server/base/bytes.h"
 #include "mpc-server/job/preauth_timestamp.h"
 #include "mpc-server/job/ticket_header.h"
+#include "mpc-server/key/enctype.h"
+#include "mpc-server/key/message_format.h"
 #include "mpc-server/testing/fuzz.h"
 
 namespace mpckdc {
@@ -60,7 +63,34 @@ MPCKDC_FUZZ(ticket_header, HeaderSeeds) {
   FUZZ_CHECK(!young || absl::FromUnixSeconds(header->origin_time) + life + skew >= now);
   KeyInfo key;
   key.principal = "krbtgt/EXAMPLE.COM@EXAMPLE.COM";
-  FUZZ_CHECK(!ReissuedTicketHeader(*header, key).initial);
+  FUZZ_CHECK(ReissuedTicketHeader(*header, key, 5).origin_job == header->origin_job);
+  key.principal = "krbtgt/EXAMPLE.COM@OTHER.COM";
+  const TicketHeader foreign = ReissuedTicketHeader(*header, key, 5);
+  FUZZ_CHECK(!foreign.initial && foreign.principal == key.principal_id && foreign.origin_job == 5);
+}
+
+// Whatever another realm writes: its users have numbers that none of ours has, and who goes around
+// between realms comes to the last of them.
+MPCKDC_FUZZ(foreign_user, HeaderSeeds) {
+  KeyInfo key;
+  key.principal = "krbtgt/EXAMPLE.COM@OTHER.COM";
+  key.enctype = kEnctypeAes256Gcm;
+  TicketHeader header;
+  if (const auto decoded = DecodeTicketHeader(AsText(in))) header = *decoded;
+  const auto message_of = [&in](const TicketHeader& h) {
+    return absl::StrCat(std::string(kNonceBytes, 'n'), HeaderAad(EncodeTicketHeader(h)),
+                        std::string(kZeroBytes, 'z'), AsText(in), std::string(kTagBytes, 't'));
+  };
+  for (JobId hops = 0; hops <= kMostForeignHops + 1; ++hops) {
+    const JobId user = ForeignUser(key, message_of(header));
+    FUZZ_CHECK((user & kForeignUserBit) != 0);
+    const TicketHeader next = ReissuedTicketHeader(header, key, user);
+    FUZZ_CHECK(NewTicketHeader(next.principal, user, absl::UnixEpoch(), absl::Hours(1)).origin_job !=
+               user);
+    if (hops > kMostForeignHops) FUZZ_CHECK(next.origin_job == header.origin_job);
+    header = next;
+  }
+  static_cast<void>(ForeignUser(key, AsText(in)));
 }
 
 }  // namespace

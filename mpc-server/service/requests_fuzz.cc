@@ -42,7 +42,11 @@ constexpr Key kKeys[] = {
     {"WELLKNOWN/ANONYMOUS@R", KeyClass::kUser, Gate::kNone, kEnctypeAes256Gcm},
 };
 
-std::string H(char number) { return std::string(1, number) + std::string(15, '\0'); }
+std::string H(char number) {
+  std::string handle(16, '\0');
+  handle[0] = number;
+  return handle;
+}
 
 const KeyInfo* Find(const Handle& handle) {
   static const auto* const infos = [] {

@@ -33,6 +33,9 @@ FuzzSeeds OfRecords(Make make) {
     seeds.push_back(make(
         RecordForTest(random, "krbtgt/EXAMPLE.COM@EXAMPLE.COM", kEnctypeAes256Gcm, key_class)));
   }
+  KeyRecord copy = RecordForTest(random, "alice2@EXAMPLE.COM");
+  copy.copied = CopiedFrom{{4, 5}, PrincipalIdOf("alice@EXAMPLE.COM")};
+  seeds.push_back(make(copy));
   return seeds;
 }
 
@@ -45,10 +48,12 @@ FuzzSeeds KeySeeds() {
 MPCKDC_FUZZ(key_record, KeySeeds) {
   const auto record = DecodeKeyRecord(kHandle, in);
   const auto info = DecodeKeyInfo(kHandle, in);
+  const auto copied = DecodeCopied(kHandle, in);
   if (!record.ok()) return;
   FUZZ_CHECK(CheckKeyRecord(*record).ok());
   FUZZ_CHECK(AsText(EncodeKeyRecord(*record)) == AsText(in));
   FUZZ_CHECK(info.ok() && *info == record->info);
+  FUZZ_CHECK(copied.ok() && *copied == record->copied);
 }
 
 // length (2) | own component | the previous party's
