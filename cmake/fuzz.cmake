@@ -74,4 +74,8 @@ function(mpckdc_fuzz_finish)
   target_link_libraries(fuzz_replay PRIVATE ${libraries})
   add_test(NAME fuzz_replay COMMAND fuzz_replay ${folder}/corpus)
   set_tests_properties(fuzz_replay PROPERTIES TIMEOUT 300)
+  # A planted bug, and an input that shows it: named, or the test above could not fail.
+  add_test(NAME fuzz_replay_control COMMAND fuzz_replay ${folder}/control)
+  set_tests_properties(fuzz_replay_control PROPERTIES
+    PASS_REGULAR_EXPRESSION "target control_inverse, input [^\n]*/control_inverse.corpus:2")
 endfunction()
