@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs the fuzz targets of a build, one after the other, and says what came of it.
 
-    fuzz.py BUILD [--seconds N] [--runs N] [--only NAME,NAME] [--json FILE] [--keep] [--jobs N]
+    fuzz.py BUILD [--seconds N] [--runs N] [--max-len N] [--only NAME,NAME] [--json FILE] [--keep] [--jobs N]
 
 BUILD is configured with -DMPCKDC_FUZZ=ON and built (make fuzz does both). Each target sets out from its own
 seeds, which its encoders write, and from its kept corpus; --keep adds to the corpus what reached more, as few
@@ -26,7 +26,7 @@ KRB5_CORPUS = TOP / 'krb5-patches/fuzz/corpus'
 CONTROL = 'control_'
 CONTROL_SECONDS = 60
 KEPT_INPUT_BYTES = 4096     # longer ones are not kept: a corpus is text in this repository
-KEPT_CORPUS_BYTES = 400_000
+KEPT_CORPUS_BYTES = 40_000
 LLVM = ('-14', '')          # suffixes of the tools
 
 
@@ -106,6 +106,8 @@ def fuzz(target, options, work):
     started = time.monotonic()
     arguments = [f'-max_total_time={options.seconds}', '-timeout=25', '-rss_limit_mb=2560', '-print_final_stats=1',
                  f'-artifact_prefix={crashes}/{target.name}-', f'-use_value_profile={int(options.profile)}']
+    if options.max_len:
+        arguments.append(f'-max_len={options.max_len}')
     if options.runs:
         arguments.append(f'-runs={options.runs}')
     done = run_program(target, arguments + [str(folder)])
@@ -131,7 +133,7 @@ def minimise(target, work):
     """The fewest inputs of its folder that reach all that they reach together."""
     small = work / f'{target.name}.small'
     small.mkdir()
-    done = run_program(target, ['-merge=1', '-timeout=25', str(small), str(work / target.name)])
+    done = run_program(target, ['-merge=1', '-timeout=25', '-max_len=65536', str(small), str(work / target.name)])
     if done.returncode != 0:
         sys.exit(f'{target.name}: the corpus does not merge:\n{done.stdout[-2000:]}')
     return small
@@ -149,7 +151,7 @@ def coverage(targets, profiles, work):
         return {}
     objects = [argument for program in programs[1:] for argument in ('-object', program)]
     out = subprocess.run([tool('llvm-cov'), 'export', '-summary-only', f'-instr-profile={merged}', programs[0],
-                          *objects, '-sources', *files], check=True, capture_output=True, text=True).stdout
+                          *objects, *files], check=True, capture_output=True, text=True).stdout
     lines = {entry['filename']: entry['summary']['lines'] for entry in json.loads(out)['data'][0]['files']}
     return {path: (lines[path]['covered'], lines[path]['count']) if path in lines else (0, 0) for path in files}
 
@@ -192,7 +194,7 @@ def try_target(target, options, work):
         folder = minimise(target, work)
         row['kept'] = pack(folder, target.corpus)
     if not options.no_coverage:
-        run_program(target, ['-runs=0', str(folder)], profile=work / f'{target.name}.profraw')
+        run_program(target, ['-runs=0', f'-artifact_prefix={work}/', str(folder)], profile=work / f'{target.name}.profraw')
     return row
 
 
@@ -210,6 +212,7 @@ def main():
     parser.add_argument('build', type=pathlib.Path)
     parser.add_argument('--seconds', type=int, default=60, help='for each target')
     parser.add_argument('--runs', type=int, default=0, help='stop a target after so many executions')
+    parser.add_argument('--max-len', type=int, default=0, help='of an input in bytes; short ones are quicker')
     parser.add_argument('--only', help='names, with commas between')
     parser.add_argument('--jobs', type=int, default=1, help='targets at a time')
     parser.add_argument('--json', type=pathlib.Path)

@@ -11,7 +11,6 @@
  */
 #include "k5-int.h"
 #include "k5-int-pkinit.h"
-#include "adm_proto.h"
 #include "net-server.h"
 #include <setjmp.h>
 #include <sys/stat.h>
@@ -33,7 +32,7 @@ static verto_ctx *the_loop;
 
 #define NOW 1800000000
 #define REALM "FUZZ.TEST"
-#define MAX_INPUT 8192
+#define MOST_BYTES 8192
 
 static krb5_context client;
 static krb5_creds *tgt;        /* of alice */
@@ -405,7 +404,7 @@ kdc_fuzz_try(const uint8_t *bytes, size_t size)
 {
     krb5_data in;
 
-    if (size < 1 || size > MAX_INPUT)
+    if (size < 1 || size > MOST_BYTES)
         return;
     /* A copy of its very size: so that who reads past its end is seen. */
     need(alloc_data(&in, size - 1), "memory");

@@ -134,17 +134,22 @@ FuzzSeeds LogSeeds() {
   return seeds;
 }
 
-// A file whose bytes change from input to input.
+// A file whose bytes change from input to input. In a folder of its own, which
+// is searched for further files, and in memory if there is a place.
 class Scratch {
  public:
   Scratch() {
-    int fd = mkstemp(path_);
-    if (fd < 0) std::abort();
-    close(fd);
+    const char* const place = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
+    folder_ = absl::StrCat(place, "/mpckdc-audit-fuzz.XXXXXX");
+    if (mkdtemp(folder_.data()) == nullptr) std::abort();
+    path_ = folder_ + "/log";
   }
-  ~Scratch() { unlink(path_); }
-  const char* Write(absl::string_view text) {
-    FILE* file = std::fopen(path_, "wb");
+  ~Scratch() {
+    unlink(path_.c_str());
+    rmdir(folder_.c_str());
+  }
+  const std::string& Write(absl::string_view text) {
+    FILE* file = std::fopen(path_.c_str(), "wb");
     if (file == nullptr || std::fwrite(text.data(), 1, text.size(), file) != text.size() ||
         std::fclose(file) != 0) {
       std::abort();
@@ -153,7 +158,7 @@ class Scratch {
   }
 
  private:
-  char path_[40] = "/tmp/mpckdc-audit-fuzz.XXXXXX";
+  std::string folder_, path_;
 };
 
 // Whatever three logs hold: broken is found or they tell a story; nobody is made to read outside.

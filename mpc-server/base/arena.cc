@@ -7,8 +7,8 @@
 // A few large ones that are free are kept: to map, lock and fill one with zeros takes longer than
 // most of what is computed in it.
 // Classes are powers of two from 64 bytes. Free blocks of a class form a list threaded through a
-// side table, never through the blocks, which stay all zero. Where the address sanitizer looks on it is
-// told of what is free and of what lies behind a small block's end, which is mapped all the same.
+// side table, never through the blocks, which stay all zero. Where the address sanitizer looks on
+// it is told of what is free and of what lies behind a small block's end, which is mapped too.
 #include <sys/mman.h>
 #include <unistd.h>
 

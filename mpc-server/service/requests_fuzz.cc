@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What a KDC sends, behind protobuf's own decoder, and what a server's administrator writes.
+#include <google/protobuf/stubs/logging.h>
+
 #include <map>
 #include <string>
 
@@ -18,6 +20,8 @@
 
 namespace mpckdc {
 namespace {
+
+const google::protobuf::LogSilencer kQuiet;  // of text that is no UTF-8
 
 // ---- Keys that this server has: by the first byte of a handle ----
 

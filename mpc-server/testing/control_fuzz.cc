@@ -2,7 +2,7 @@
 //
 // Targets with a bug each, which `make fuzz` must find within seconds before it believes that there
 // is none in the others: a read past the end, a number that overflows, a decoder that is not its
-// encoder's inverse. The seeds are harmless; fuzz_replay must find one with the input that shows it.
+// encoder's inverse. The seeds are harmless; fuzz_replay must find one by the input that shows it.
 #include <string>
 
 #include "mpc-server/base/bytes.h"
