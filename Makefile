@@ -196,7 +196,7 @@ clients: build
 
 # FUZZ="--only vote,proposal --keep --json FILE"; integration-tests/fuzz/README.md explains.
 SECONDS ?= 60
-fuzz: krb5 packages-test
+fuzz: krb5 dependencies-test
 	@deploy/install-packages.sh $(LOG)/packages.log deploy/packages-fuzz.txt
 	@$(PROGRESS) 'building krb5 for fuzzing' $(LOG)/krb5-fuzz.log sh -c \
 	  'krb5-patches/fuzz/build.sh $(BUILD)/krb5/source $(BUILD)/fuzz-krb5 > $(LOG)/krb5-fuzz-directory'
@@ -209,11 +209,11 @@ fuzz: krb5 packages-test
 
 # TESTS_ONLY='^(agree|wire)' chooses; integration-tests/sanitize/README.md explains.
 SANITIZER ?= address,undefined
-sanitize: krb5 packages-test
+sanitize: krb5 dependencies-test
 	@SANITIZER=$(SANITIZER) TESTS_ONLY='$(TESTS_ONLY)' integration-tests/sanitize/run.sh
 
 # Of the ordinary build: marked secrets under valgrind, and measured times, each with a control that leaks.
-constant-time: krb5 packages-test
+constant-time: krb5 dependencies-test
 	@$(CONFIGURE)
 	@$(PROGRESS) 'building the checks' $(LOG)/build.log ninja -C $(CMAKE) -j $(JOBS) \
 	  constant_time_check proof_constant_time_check garble_constant_time_check timing_check
