@@ -562,6 +562,7 @@ inner_seeds(void)
     req.second_ticket = NULL;
     req.kdc_options = KDC_OPT_FORWARDABLE;
     fast.req_body = &req;
+    req.padata = (krb5_pa_data *[]){NULL};
     need(encode_krb5_fast_req(&fast, &out), "FAST request");
     add_seed(KDC_FUZZ_FAST, NULL, 0, out);
     krb5_free_data(client, out);
