@@ -27,7 +27,7 @@ export JOBS PYTHON
 .PHONY: help dependencies dependencies-test packages packages-check krb5 programs build demo demo-stop test \
   krb5-check krb5-check-servers test-fresh \
   bench bench-plots bench-network bench-distance bench-refresh bench-triples test-long storm soak sim fault \
-  clients clean
+  clients fuzz sanitize constant-time clean
 
 help:
 	@echo 'make demo        build what it runs, start a realm, log a user in, search for keys'
@@ -55,6 +55,9 @@ help:
 	@echo 'make sim         simulated realms under seeded faults: SEEDS=1000 FIRST=1; resumable'
 	@echo 'make fault       servers and KDC killed, stopped, cut off, slowed under load (root, 12 min)'
 	@echo 'make clients     MIT, Heimdal, Java, Go, Python, Kerby, SSSD, ssh, curl log in (root, 5 min)'
+	@echo 'make fuzz        each parser under a fuzzer, SECONDS=60 each; --only and more by FUZZ= (long)'
+	@echo 'make sanitize    the unit tests under SANITIZER=address,undefined, or thread (a whole build)'
+	@echo 'make constant-time  secrets steer no branch and no address (valgrind), and no time'
 	@echo 'make clean       remove build/ (stop the demo first)'
 	@echo
 	@echo 'JOBS=N limits parallel builds. Logs are in build/log.'
@@ -190,6 +193,32 @@ clients: build
 	@krb5-patches/build.sh --stock > $(LOG)/krb5-stock-directory
 	@$(PYTHON) integration-tests/clients/client_matrix.py $(CLIENTS) \
 	  $(if $(CLIENTS),,--markdown integration-tests/clients/MATRIX.md) --json $(BUILD)/clients/matrix.json
+
+# FUZZ="--only vote,proposal --keep --json FILE"; integration-tests/fuzz/README.md explains.
+SECONDS ?= 60
+fuzz: krb5 dependencies-test
+	@deploy/install-packages.sh $(LOG)/packages.log deploy/packages-fuzz.txt
+	@$(PROGRESS) 'building krb5 for fuzzing' $(LOG)/krb5-fuzz.log sh -c \
+	  'krb5-patches/fuzz/build.sh $(BUILD)/krb5/source $(BUILD)/fuzz-krb5 > $(LOG)/krb5-fuzz-directory'
+	@$(PROGRESS) 'configuring' $(LOG)/fuzz-cmake.log cmake -S . -B $(BUILD)/fuzz -G Ninja $(CMAKE_FLAGS) \
+	  -DMPCKDC_TESTS=ON -DMPCKDC_FUZZ=ON -DCMAKE_C_COMPILER=clang-14 -DCMAKE_CXX_COMPILER=clang++-14 \
+	  -DKRB5_FUZZ_DIR=$$(cat $(LOG)/krb5-fuzz-directory)
+	@$(PROGRESS) 'building the fuzz targets' $(LOG)/fuzz-build.log ninja -C $(BUILD)/fuzz -j $(JOBS) fuzz-programs
+	@MPCKDC_KRB5=$(BUILD)/krb5/install $(PYTHON) -B integration-tests/fuzz/fuzz.py $(BUILD)/fuzz \
+	  --seconds $(SECONDS) $(FUZZ)
+
+# TESTS_ONLY='^(agree|wire)' chooses; integration-tests/sanitize/README.md explains.
+SANITIZER ?= address,undefined
+sanitize: krb5 dependencies-test
+	@SANITIZER=$(SANITIZER) TESTS_ONLY='$(TESTS_ONLY)' integration-tests/sanitize/run.sh
+
+# Of the ordinary build: marked secrets under valgrind, and measured times, each with a control that leaks.
+constant-time: krb5 dependencies-test
+	@$(CONFIGURE)
+	@$(PROGRESS) 'building the checks' $(LOG)/build.log ninja -C $(CMAKE) -j $(JOBS) \
+	  constant_time_check proof_constant_time_check garble_constant_time_check timing_check
+	@ctest --test-dir $(CMAKE) -C constant-time --output-on-failure -j $(JOBS) \
+	  -R '^(constant_time|proof_constant_time|garble_constant_time|timing)_check_'
 
 clean:
 	@if [ -d $(BUILD)/demo ]; then $(PYTHON) deploy/demo/demo.py --stop; fi

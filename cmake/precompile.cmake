@@ -47,8 +47,8 @@ function(mpckdc_precompile_target TARGET)
   get_target_property(type ${TARGET} TYPE)
   get_target_property(sources ${TARGET} SOURCES)
   get_target_property(folder ${TARGET} SOURCE_DIR)
-  if(NOT type MATCHES "LIBRARY|EXECUTABLE" OR sources MATCHES "\\.c(;|$)" OR
-     "${TARGET}" MATCHES "^mpckdc_(pch_.*|proto)$")
+  if(NOT type MATCHES "(STATIC|SHARED|MODULE|OBJECT)_LIBRARY|EXECUTABLE" OR sources MATCHES "\\.c(;|$)" OR
+     "${TARGET}" MATCHES "^mpckdc_(pch_.*|proto|thread_annotations)$")
     return()
   endif()
   foreach(source ${sources})

@@ -51,7 +51,7 @@ def wrong_includes(rules, files):
     for path, text in files:
         room = room_of(path)
         uses = uses_of(rules, room)
-        is_test = re.search(r'_test\.cc$|/tests/|_check\.cc$', path) is not None
+        is_test = re.search(r'_(test|fuzz)\.cc$|/tests/|_check\.cc$', path) is not None
         for used in (match.split('/')[0] for match in INCLUDE.findall(text)):
             if used == room or uses == ['*'] or (is_test and used == 'testing'):
                 continue

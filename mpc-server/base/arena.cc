@@ -7,7 +7,8 @@
 // A few large ones that are free are kept: to map, lock and fill one with zeros takes longer than
 // most of what is computed in it.
 // Classes are powers of two from 64 bytes. Free blocks of a class form a list threaded through a
-// side table, never through the blocks, which stay all zero.
+// side table, never through the blocks, which stay all zero. Where the address sanitizer looks on
+// it is told of what is free and of what lies behind a small block's end, which is mapped too.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -21,8 +22,27 @@
 #include "absl/synchronization/mutex.h"
 #include "mpc-server/base/secret.h"
 
+#if defined(__SANITIZE_ADDRESS__)
+#define MPCKDC_ADDRESS_SANITIZER
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define MPCKDC_ADDRESS_SANITIZER
+#endif
+#endif
+#ifdef MPCKDC_ADDRESS_SANITIZER
+#include <sanitizer/asan_interface.h>
+#endif
+
 namespace mpckdc {
 namespace {
+
+#ifdef MPCKDC_ADDRESS_SANITIZER
+void Forbid(const void* data, size_t size) { ASAN_POISON_MEMORY_REGION(data, size); }
+void Allow(const void* data, size_t size) { ASAN_UNPOISON_MEMORY_REGION(data, size); }
+#else
+void Forbid(const void*, size_t) {}
+void Allow(const void*, size_t) {}
+#endif
 
 constexpr size_t kSmallest = 64;
 constexpr size_t kLargestClass = 256 << 10;
@@ -65,6 +85,7 @@ class Arena {
     void* block = free_[c].back();
     free_[c].pop_back();
     stats_.bytes_in_use += kSmallest << c;
+    Allow(block, size);
     return block;
   }
 
@@ -80,6 +101,7 @@ class Arena {
     }
     const size_t c = ClassOf(size);
     stats_.bytes_in_use -= kSmallest << c;
+    Forbid(data, kSmallest << c);
     free_[c].push_back(data);  // capacity was reserved in Refill()
   }
 
@@ -149,6 +171,7 @@ class Arena {
   void Refill(size_t c) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     const size_t block = kSmallest << c;
     uint8_t* region = static_cast<uint8_t*>(Map(kRegion));
+    Forbid(region, kRegion);
     blocks_[c] += kRegion / block;
     free_[c].reserve(blocks_[c]);
     for (size_t at = kRegion; at != 0; at -= block) free_[c].push_back(region + at - block);

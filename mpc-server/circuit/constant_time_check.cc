@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Run under valgrind memcheck in a build with MPCKDC_CONSTANT_TIME_MARKS: shares are marked
+// Run under valgrind memcheck (cmake/constant_time.cmake): shares are marked
 // undefined, so memcheck reports every branch and every address that depends on them. With the
 // argument "leak" it branches on a share, to prove that the check sees.
 #include <cstdio>

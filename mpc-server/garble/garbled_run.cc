@@ -181,7 +181,7 @@ RoundShape GarbledRun::ShapeOf(size_t round) const {
   const Sizes s = SizesOf(round);
   RoundShape shape;
   shape.step = round < pieces_.size() ? "garbled/tables" : "garbled/result";
-  RoundShape::Incoming& in = shape.in.emplace();
+  RoundShape::Incoming& in = shape.in.emplace(RoundShape::Incoming{});
   switch (role_) {
     case Role::kE:
       shape.to_next = s.e_to_g1;

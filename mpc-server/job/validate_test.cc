@@ -193,6 +193,13 @@ TEST(KeyInfo, WhoseAPrincipalIs) {
   EXPECT_FALSE(IsOfRealm("alice\\@R", "R")) << "an '@' of the name";
   EXPECT_TRUE(IsOfRealm("alice\\\\@R", "R"));
   EXPECT_FALSE(IsOfRealm("R", "R"));
+  // Of two realms krb5 reads none, and each question would find another one.
+  for (const char* two :
+       {"krbtgt/R@X@R", "krbtgt/R@R@R", "alice@R@R", "alice@R@", "krbtgt/R@X\\\\@R"}) {
+    EXPECT_FALSE(IsOfRealm(two, "R")) << two;
+    EXPECT_FALSE(IsTgtFromOtherRealm(two, "R")) << two;
+  }
+  EXPECT_TRUE(IsTgtFromOtherRealm("krbtgt/R@X\\@R", "R")) << "a realm with an '@' in its name";
   EXPECT_TRUE(IsTgtFromOtherRealm("krbtgt/R@OTHER", "R"));
   for (const char* name : {"krbtgt/R@R", "krbtgt/OTHER@R", "krbtgt/RR@OTHER", "krbtgt/R@",
                            "R@OTHER", "krbtgt/OTHER@OTHER", "alice@OTHER"}) {

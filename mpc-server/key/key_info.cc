@@ -17,19 +17,32 @@ namespace {
 constexpr absl::string_view kTgtPrefix = "krbtgt/";
 constexpr char kPrincipalLabel[] = "mpc-kdc principal v1";  // hashed with its terminating zero
 
+// Behind the one '@' that is not quoted; empty where there is none, or more than one: krb5 would
+// read no such name, and its end and its beginning would say different things of its realm.
+absl::string_view RealmOf(absl::string_view principal) {
+  absl::string_view realm;
+  for (size_t i = 0; i < principal.size(); ++i) {
+    if (principal[i] == '\\') {
+      ++i;
+    } else if (principal[i] == '@') {
+      if (realm.data() != nullptr) return "";
+      realm = principal.substr(i + 1);
+    }
+  }
+  return realm;
+}
+
 }  // namespace
 
 bool IsOfRealm(absl::string_view principal, absl::string_view realm) {
-  if (!absl::ConsumeSuffix(&principal, realm) || !absl::ConsumeSuffix(&principal, "@")) {
-    return false;
-  }
-  const size_t quotes = principal.size() - (principal.find_last_not_of('\\') + 1);
-  return quotes % 2 == 0;
+  return !realm.empty() && RealmOf(principal) == realm;
 }
 
 bool IsTgtFromOtherRealm(absl::string_view principal, absl::string_view realm) {
+  const absl::string_view from = RealmOf(principal);
   return absl::ConsumePrefix(&principal, kTgtPrefix) && absl::ConsumePrefix(&principal, realm) &&
-         absl::ConsumePrefix(&principal, "@") && !principal.empty() && principal != realm;
+         absl::ConsumePrefix(&principal, "@") && !from.empty() && principal == from &&
+         from != realm;
 }
 
 bool IsOwnTgt(absl::string_view principal) {

@@ -79,11 +79,16 @@ struct PackageFields {
   std::vector<absl::Span<const uint8_t>> keys;
 };
 
+// Fields that may come more than once, by their numbers.
+constexpr uint64_t kNone = 0, kUsages = uint64_t{1} << 9, kKeys = uint64_t{1} << 10;
+
 // False unless `take` accepts every field of `in`. There are varints and byte strings; SharePackage
-// has no other types. The stream reads `in` where it is, without a copy.
+// has no other types. Any other field that comes twice is refused: protobuf would join messages, and
+// here the last one would count. The stream reads `in` where it is, without a copy.
 template <class Take>
-bool ReadFields(absl::Span<const uint8_t> in, Take take) {
-  constexpr uint64_t kMaxFieldNumber = 64, kVarint = 0, kLengthDelimited = 2;
+bool ReadFields(absl::Span<const uint8_t> in, uint64_t repeated, Take take) {
+  constexpr uint64_t kMaxFieldNumber = 63, kVarint = 0, kLengthDelimited = 2;
+  uint64_t seen = 0;
   google::protobuf::io::CodedInputStream stream(in.data(), static_cast<int>(in.size()));
   const auto at = [&] { return static_cast<size_t>(stream.CurrentPosition()); };
   while (at() < in.size()) {
@@ -92,6 +97,9 @@ bool ReadFields(absl::Span<const uint8_t> in, Take take) {
     if (!stream.ReadVarint64(&tag) || !stream.ReadVarint64(&field.value)) return false;
     if (tag >> 3 == 0 || tag >> 3 > kMaxFieldNumber) return false;
     field.number = static_cast<uint32_t>(tag >> 3);
+    const uint64_t bit = uint64_t{1} << field.number;
+    if ((seen & bit & ~repeated) != 0) return false;
+    seen |= bit;
     field.is_bytes = (tag & 7) == kLengthDelimited;
     if (field.is_bytes) {
       if (field.value > in.size() - at()) return false;
@@ -183,7 +191,8 @@ absl::Status ReadShares(const KeyFields& fields, KeyRecord* record) {
   record->usages.resize(fields.usages.size());
   for (size_t i = 0; i < fields.usages.size(); ++i) {
     UsageFields in;
-    if (!ReadFields(fields.usages[i], [&](const Field& f) { return TakeUsageField(f, &in); })) {
+    const auto take = [&](const Field& f) { return TakeUsageField(f, &in); };
+    if (!ReadFields(fields.usages[i], kNone, take)) {
       return Malformed("a usage's share");
     }
     if (!ReadUsage(in, *enctype, &record->usages[i])) {
@@ -223,7 +232,7 @@ absl::StatusOr<SharePackageContents> DecodeSharePackage(absl::Span<const uint8_t
                                                         absl::string_view realm) {
   PackageFields fields;
   const auto take = [&](const Field& f) { return TakePackageField(f, &fields); };
-  if (!ReadFields(plain, take) || fields.party > 2) return Malformed("its fields");
+  if (!ReadFields(plain, kUsages | kKeys, take) || fields.party > 2) return Malformed("its fields");
   RETURN_IF_ERROR(CheckVersion(fields));
   SharePackageContents out;
   out.version = static_cast<uint32_t>(fields.version);
@@ -234,7 +243,7 @@ absl::StatusOr<SharePackageContents> DecodeSharePackage(absl::Span<const uint8_t
   std::vector<KeyFields> keys(fields.keys.size());
   for (size_t i = 0; i < keys.size(); ++i) {
     const auto take_key = [&](const Field& f) { return TakeKeyField(f, &keys[i]); };
-    if (!ReadFields(fields.keys[i], take_key)) return Malformed("one of its keys");
+    if (!ReadFields(fields.keys[i], kUsages, take_key)) return Malformed("one of its keys");
   }
   if (fields.has_one) keys.push_back(std::move(fields.one));
   for (const KeyFields& key : keys) {

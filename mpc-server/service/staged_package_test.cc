@@ -113,6 +113,13 @@ TEST_F(AdminServiceTest, DecoderAgreesWithTheGeneratedClassAndRefusesTruncation)
   SecretBytes longer = plain;
   longer.push_back(0);
   EXPECT_FALSE(DecodeSharePackage(longer, "EXAMPLE.COM").ok());
+  // Protobuf joins a description of a key that comes twice, and a number's last one counts.
+  for (const absl::string_view twice : {"\x32\x02\x18\x07", "\x18\x01"}) {
+    SecretBytes doubled(twice.begin(), twice.end());
+    doubled.insert(doubled.end(), plain.begin(), plain.end());
+    EXPECT_TRUE(reference.ParseFromArray(doubled.data(), static_cast<int>(doubled.size())));
+    EXPECT_FALSE(DecodeSharePackage(doubled, "EXAMPLE.COM").ok());
+  }
 }
 
 // Enctypes 17 to 20: every field where the generated class has it, and nothing of a gcm key's.

@@ -111,7 +111,10 @@ KeyInfo ReadInfo(const Handle& handle, ByteReader& in, Counts& counts) {
 
 void ReadShares(ByteReader& in, const ShareForm& form, SecretVector<SharedBlock>& out,
                 size_t count) {
-  if (in.left() / form.bytes < count) return;  // the caller sees the wrong size
+  if (in.left() / form.bytes < count) {
+    in.Bytes(in.left() + 1);  // fails: where none are due, no share would be missed
+    return;
+  }
   out.resize(count);
   for (SharedBlock& share : out) form.read(in, share);
 }

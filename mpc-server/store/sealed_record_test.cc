@@ -163,6 +163,20 @@ TEST(RecordCodecTest, RefusesEveryTruncationAndExtension) {
   }
 }
 
+// A count of shares that are not there was taken for none, where none are due.
+TEST(RecordCodecTest, RefusesACountBeyondTheEnd) {
+  SeededRandomForTest random(1);
+  const KeyRecord record = RecordForTest(random, "a@EXAMPLE.COM", kEnctypeAes256Sha1);
+  const UsageKey& last = record.usages.back();
+  ASSERT_TRUE(last.round_keys.empty());
+  SecretBytes plain = EncodeKeyRecord(record);
+  const size_t at = plain.size() - last.mac_states.size() * sizeof(SharedBlock) -
+                    record_format::kMacCountBytes - 1;
+  ASSERT_EQ(plain[at], 0);
+  plain[at] = 255;
+  EXPECT_FALSE(DecodeKeyRecord(record.info.handle, plain).ok());
+}
+
 // Stores have keys of krbtgt and of services from before usage 64. No other usage may be missing,
 // and none of a user's key.
 TEST(RecordCodecTest, ReadsAKeyFromBeforeItsClasssLastUsage) {

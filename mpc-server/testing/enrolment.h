@@ -14,6 +14,7 @@
 #include "mpc-server/base/bytes.h"
 #include "mpc-server/enroll/admin_client.h"
 #include "mpc-server/key/enctype.h"
+#include "mpc-server/testing/keytab_bytes.h"
 
 namespace mpckdc::enroll {
 
@@ -70,26 +71,6 @@ inline const PackageSigner& TestSigner() {
   static const PackageSigner signer =
       *PackageSigner::FromPemFiles(identity.certificate_file, identity.key_file);
   return signer;
-}
-
-// ---- Keytabs, as enroll/keytab.cc describes them ----
-
-inline std::string Be(uint64_t value, size_t width) {
-  std::string out;
-  AppendUint(out, value, width);
-  return out;
-}
-
-inline std::string Counted(const std::string& text) { return Be(text.size(), 2) + text; }
-
-// A principal of EXAMPLE.COM.
-inline std::string KeytabBytes(const std::vector<std::string>& components, uint32_t kvno,
-                               int enctype, const std::string& key, bool long_kvno = true) {
-  std::string body = Be(components.size(), 2) + Counted("EXAMPLE.COM");
-  for (const std::string& component : components) body += Counted(component);
-  body += Be(1, 4) + Be(0, 4) + Be(kvno, 1) + Be(static_cast<uint32_t>(enctype), 2) + Counted(key);
-  if (long_kvno) body += Be(kvno, 4);
-  return Be(body.size(), 4) + body;
 }
 
 }  // namespace mpckdc::enroll

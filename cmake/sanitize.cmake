@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+# MPCKDC_SANITIZE=address,undefined or thread: everything of ours under a sanitizer, for `make sanitize`. What
+# it reports ends the program. Suppressions, each with its reason, are in integration-tests/sanitize.
+set(MPCKDC_SANITIZE "" CACHE STRING "sanitizers: address,undefined or thread")
+
+if(MPCKDC_SANITIZE)
+  # The sanitizer watches what FORTIFY_SOURCE would. GCC warns of more where it is asked to check.
+  add_compile_options(-O1 -fno-omit-frame-pointer -fsanitize=${MPCKDC_SANITIZE} -fno-sanitize-recover=all
+    -U_FORTIFY_SOURCE -Wno-error)
+  add_link_options(-fsanitize=${MPCKDC_SANITIZE})
+
+  # What it must be told of absl::Mutex (integration-tests/sanitize/thread_annotations.cc).
+  if(MPCKDC_SANITIZE STREQUAL thread)
+    set(annotations ${CMAKE_SOURCE_DIR}/integration-tests/sanitize/thread_annotations.cc)
+    file(STRINGS ${annotations} lines REGEX "(WRAP\\(|__wrap_)[0-9A-Za-z_]+\\)?\\(")
+    foreach(line ${lines})
+      if(line MATCHES "WRAP\\(([0-9A-Za-z_]+)\\)\\(")
+        add_link_options(-Wl,--wrap=_ZN4absl7debian3${CMAKE_MATCH_1})
+      elseif(line MATCHES "__wrap_([0-9A-Za-z_]+)\\(")
+        add_link_options(-Wl,--wrap=${CMAKE_MATCH_1})
+      endif()
+    endforeach()
+    add_library(mpckdc_thread_annotations STATIC ${annotations})
+    link_libraries(mpckdc_thread_annotations)
+  endif()
+endif()

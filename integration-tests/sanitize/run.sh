@@ -1,0 +1,32 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# The unit tests under a sanitizer, in a build of their own; `make sanitize` calls this.
+#
+#   SANITIZER=address,undefined|thread   TESTS_ONLY=regex of ctest   TARGETS='ninja targets', all if empty
+#
+# Left out (ctest -E): what measures the memory or the time of a process, of which a sanitizer takes several
+# times as much, and programs and modules that krb5's own processes load: a sanitizer wants to come first there.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+build=${MPCKDC_BUILD:-$PWD/build}
+sanitizer=${SANITIZER:-address,undefined}
+folder=$build/sanitize-${sanitizer%%,*}
+here=$PWD/integration-tests/sanitize
+
+# name: why
+left_out='plugin_kdb_.*|plugin_mit_list|layers|limits|.*_manual|.*_constant_time_check.*|constant_time_check.*'
+left_out+='|bench_program|engine_memory|garbled_memory|garble_view_control|share_store_bench|fuzz_replay_krb5'
+
+deploy/progress.sh "configuring ($sanitizer)" "$build/log/sanitize-cmake.log" \
+  cmake -S . -B "$folder" -G Ninja -DMPCKDC_PLUGIN=ON -DKRB5_INSTALL_DIR="$build/krb5/install" -DMPCKDC_TESTS=ON \
+  -DMPCKDC_SANITIZE="$sanitizer" -DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache
+# shellcheck disable=SC2086 # targets are words
+deploy/progress.sh "building ($sanitizer)" "$build/log/sanitize-build.log" \
+  ninja -C "$folder" -j "${JOBS:-$(nproc)}" ${TARGETS:-}
+
+export ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1:suppressions=$here/address.txt
+export LSAN_OPTIONS=suppressions=$here/leak.txt
+export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
+export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:suppressions=$here/thread.txt
+ctest --test-dir "$folder" --output-on-failure -j "${JOBS:-$(nproc)}" --timeout 1200 \
+  -R "${TESTS_ONLY:-.}" -E "^($left_out)(_test)?(_semi_honest)?$"

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef KRB5_PATCHES_FUZZ_ASN1_FUZZ_H_
+#define KRB5_PATCHES_FUZZ_ASN1_FUZZ_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The first byte of an input, modulo this: which message the rest is. */
+size_t asn1_fuzz_count(void);
+void asn1_fuzz_try(const uint8_t *bytes, size_t size);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* KRB5_PATCHES_FUZZ_ASN1_FUZZ_H_ */

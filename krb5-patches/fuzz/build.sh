@@ -1,0 +1,73 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Builds the patched krb5 once more, for fuzzing: clang's address and undefined behaviour sanitizers, coverage,
+# static libraries. Prints the directory of its built tree (DIRECTORY/src) on stdout.
+#
+#   build.sh TREE OUT    TREE: the sources of krb5-patches/build.sh (its DIRECTORY/source)
+#
+# The directory's name is that of TREE's, which has the hash of all that went into it; if it is there, it is
+# used as it is. JOBS=N: parallel compilers.
+set -euo pipefail
+
+tree=$(readlink -f "$1")
+mkdir -p "$2"
+out=$(readlink -f "$2")/$(basename "$(dirname "$tree")")
+jobs=${JOBS:-$(nproc)}
+log=$out.log
+
+# Not checked: what krb5 does with pointers to shorter structures, as C programmers did (alignment, function),
+# its tables' arithmetic of null pointers and copies of no bytes from them (aead.c), bits shifted into an int's
+# sign (asn1_k_encode.c). They are on x86-64 what is meant, and thousands.
+flags='-O1 -g1 -fno-omit-frame-pointer -fsanitize=fuzzer-no-link,address,undefined
+  -fno-sanitize=alignment,function,pointer-overflow,nonnull-attribute,shift-base -fno-sanitize-recover=undefined
+  -fprofile-instr-generate -fcoverage-mapping -Wno-error'
+link='-fsanitize=address,undefined -fprofile-instr-generate'
+options='--enable-static --disable-shared --without-system-verto --without-system-et --without-system-ss
+  --without-ldap --without-lmdb --without-libedit --without-readline --disable-nls --disable-pkinit
+  --with-crypto-impl=builtin --with-tls-impl=no --disable-rpath'
+
+configure() {
+  rm -rf "$out"
+  mkdir -p "$out"
+  cp -a "$tree/src" "$out/src"
+  cd "$out/src"
+  make distclean || true
+  local compiler=clang-14
+  if command -v ccache > /dev/null; then compiler='ccache clang-14'; fi
+  # shellcheck disable=SC2086 # options are words
+  ./configure --prefix="$out/install" $options CC="$compiler" CFLAGS="$(echo $flags)" LDFLAGS="$link"
+  touch "$out/configured"
+}
+
+# Goes on where it was interrupted.
+build() {
+  [ -e "$out/configured" ] || configure
+  for part in util include lib plugins/kdb/db2 kdc; do
+    make -C "$out/src/$part" -j "$jobs"
+  done
+  touch "$out/complete"
+}
+
+# Programs of the build itself leave memory behind.
+export ASAN_OPTIONS=detect_leaks=0
+fail() {
+  tail -n 20 "$log" >&2
+  echo "krb5 for fuzzing: see $log" >&2
+  exit 1
+}
+if [ ! -e "$out/complete" ]; then
+  build > "$log" 2>&1 &
+  wait $! || fail
+fi
+
+# Our targets' halves in C, by krb5's own rules, and the KDC without its main() (kdc_fuzz.c has that).
+here=$(dirname "$(readlink -f "$0")")
+{
+  cp -u "$here"/{kdc_fuzz,asn1_fuzz}.{c,h} "$out/src/kdc/"
+  make -C "$out/src/kdc" kdc_fuzz.o asn1_fuzz.o
+  cd "$out/src/kdc"
+  rm -f libkdc_fuzz.a
+  ar rc libkdc_fuzz.a kdc_fuzz.o asn1_fuzz.o $(ls ./*.o | grep -v -E '/(main|rtest|t_.*|kdc_fuzz|asn1_fuzz)\.o$')
+} >> "$log" 2>&1 &
+wait $! || fail
+echo "$out"

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Requests into the patched krb5kdc: kdc_fuzz.h.
+#include <cstdlib>
+#include <string>
+
+#include "krb5-patches/fuzz/kdc_fuzz.h"
+#include "mpc-server/testing/fuzz.h"
+
+namespace mpckdc {
+namespace {
+
+void Start() {
+  static const bool started = [] {
+    const char* const tools = std::getenv("MPCKDC_KRB5");
+    kdc_fuzz_start(tools != nullptr ? tools : MPCKDC_FUZZ_KRB5_TOOLS);
+    return true;
+  }();
+  static_cast<void>(started);
+}
+
+FuzzSeeds Seeds() {
+  Start();
+  FuzzSeeds seeds;
+  const auto add = [](void* arg, const void* bytes, size_t size) {
+    static_cast<FuzzSeeds*>(arg)->emplace_back(static_cast<const char*>(bytes), size);
+  };
+  kdc_fuzz_seeds(add, &seeds);
+  return seeds;
+}
+
+MPCKDC_FUZZ(kdc_request, Seeds) {
+  Start();
+  kdc_fuzz_try(in.data(), in.size());
+}
+
+}  // namespace
+}  // namespace mpckdc
