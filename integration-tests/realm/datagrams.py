@@ -6,6 +6,8 @@
     login_of_a_realm(realm, named)           AS-REQ that calls the KDC's realm `named`
     login_with_many(realm, user, count)      AS-REQ with so many elements of padata of an unknown type, and as
                                              many empty pre-authentications
+    guess(realm, user, *padata)              AS-REQ with a wrong password and other elements of padata
+    elements_of(request)                     the padata of a recorded AS-REQ, by type
     garbage_ticket(realm, wanted, service, enctype, size)   TGS-REQ for a ticket to `wanted` whose
                                              own "ticket" for `service` is `size` random bytes
     garbage_tgt(realm, wanted, size)         the same with a "TGT" that looks as if our servers had sealed it
@@ -37,7 +39,7 @@ HMAC_BYTES = 12
 TIMESTAMP_BYTES = 16 + 28 + HMAC_BYTES  # confounder, PA-ENC-TS-ENC, HMAC
 
 
-def _padata(kind, value):
+def padata(kind, value):
     return der.sequence(der.field(1, der.integer(kind)), der.field(2, der.octets(value)))
 
 
@@ -71,20 +73,41 @@ def _garbage_timestamp(enctype):
 
 def garbage_login(realm, user, size, enctype=18):
     def made(filling):
-        stamp = _padata(PA_ENC_TIMESTAMP, encrypted(enctype, _garbage_timestamp(enctype)))
+        stamp = padata(PA_ENC_TIMESTAMP, encrypted(enctype, _garbage_timestamp(enctype)))
         # It asks for the checksum of the request, as MIT's clients do.
-        return _request(AS_REQ, (stamp, _padata(149, b''), _padata(PA_UNKNOWN, bytes(filling))),
+        return _request(AS_REQ, (stamp, padata(149, b''), padata(PA_UNKNOWN, bytes(filling))),
                         request_body(realm, f'krbtgt/{realm}', enctype, user))
     return made(max(0, size - len(made(0)) - 8))
 
 
 def login_of_a_realm(realm, named):
-    return _request(AS_REQ, (_padata(149, b''),), request_body(named, f'krbtgt/{realm}', 18, 'nobody'))
+    return _request(AS_REQ, (padata(149, b''),), request_body(named, f'krbtgt/{realm}', 18, 'nobody'))
 
 
 def login_with_many(realm, user, count):
-    padata = (_padata(99, b''),) * count + (_padata(PA_ENC_TIMESTAMP, b''),) * count
-    return _request(AS_REQ, padata, request_body(realm, f'krbtgt/{realm}', -24002, user))
+    many = (padata(99, b''),) * count + (padata(PA_ENC_TIMESTAMP, b''),) * count
+    return _request(AS_REQ, many, request_body(realm, f'krbtgt/{realm}', -24002, user))
+
+
+def guess(realm, user, *more):
+    stamp = padata(PA_ENC_TIMESTAMP, encrypted(18, _garbage_timestamp(18)))
+    return _request(AS_REQ, (stamp, *more), request_body(realm, f'krbtgt/{realm}', 18, user))
+
+
+def elements_of(request):
+    """Type and value of each; none of what is no AS-REQ."""
+    [(tag, fields)] = der.elements(request)
+    [(_, fields)] = der.elements(fields)
+    fields = dict(der.elements(fields))
+    found = {}
+    if tag != 0x60 | AS_REQ or 0xA3 not in fields:
+        return found
+    [(_, sequence)] = der.elements(fields[0xA3])
+    for _, element in der.elements(sequence):
+        [(_, kind), (_, value)] = der.elements(element)
+        [(_, number)], [(_, contents)] = der.elements(kind), der.elements(value)
+        found[int.from_bytes(number, 'big', signed=True)] = contents
+    return found
 
 
 def _ap_req(realm, service, enctype, cipher, kvno):
@@ -111,7 +134,7 @@ def garbage_password_change(realm, kvno=1):
 
 
 def tgs_request(body, ap_req):
-    return _request(TGS_REQ, (_padata(PA_TGS_REQ, ap_req),), body)
+    return _request(TGS_REQ, (padata(PA_TGS_REQ, ap_req),), body)
 
 
 def garbage_ticket(realm, wanted, service, enctype, size, kvno=1):
@@ -130,8 +153,8 @@ def with_more_padata(request, size=16):
 
     def changed(tag, contents):
         if tag == 0xA3:
-            [(_, padata)] = der.elements(contents)
-            contents = der.sequence(padata, _padata(PA_UNKNOWN, os.urandom(size)))
+            [(_, before)] = der.elements(contents)
+            contents = der.sequence(before, padata(PA_UNKNOWN, os.urandom(size)))
         return der.wrap(tag, contents)
     return der.wrap(application, der.sequence(*[changed(*field) for field in der.elements(fields)]))
 
