@@ -158,7 +158,7 @@ def test_one_server_is_away(live):
         found = re.findall(rf'remote keys: request (\w+): .*:{live.ports.clients[2]}: ',
                            live.log('kdc.log'))
         assert found and re.search(
-            rf'AS_REQ .*: PREAUTH_FAILED: alice@.*, request {found[-1]}$',
+            rf'AS_REQ .*: [A-Z_]+: alice@.*, request {found[-1]}$',
             live.log('kdc.log'), re.M), live.log('kdc.log')[-3000:]
     finally:
         live.servers[2].start()

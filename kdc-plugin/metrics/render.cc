@@ -66,8 +66,11 @@ class Renderer {
   }
 
  private:
+  static MetricFamily Made(const char* name, MetricType type, const char* help) {
+    return {absl::StrCat("mpckdc_krb5kdc_", name), help, type, {}};
+  }
   MetricFamily& Family(const char* name, MetricType type, const char* help) {
-    families_.push_back({absl::StrCat("mpckdc_krb5kdc_", name), help, type, {}});
+    families_.push_back(Made(name, type, help));
     return families_.back();
   }
 
@@ -187,16 +190,16 @@ class Renderer {
   void Servers() {
     MetricFamily& messages =
         Family("server_messages_total", MetricType::Counter, "Messages to a server");
-    MetricFamily entries = {"mpckdc_krb5kdc_server_entries_total",
-                            "Jobs and tag requests in these messages", MetricType::Counter, {}};
-    MetricFamily bytes = {"mpckdc_krb5kdc_server_bytes_total", "Bytes of these messages",
-                          MetricType::Counter, {}};
-    MetricFamily connects = {"mpckdc_krb5kdc_server_connects_total",
-                             "Connections that were made to a server", MetricType::Counter, {}};
-    MetricFamily answers = {"mpckdc_krb5kdc_server_answers_total",
-                            "Answers of a server, by its own verdict", MetricType::Counter, {}};
-    MetricFamily seconds = {"mpckdc_krb5kdc_server_answer_seconds",
-                            "From a job to a server's answer", MetricType::Summary, {}};
+    MetricFamily entries = Made("server_entries_total", MetricType::Counter,
+                                "Jobs and tag requests in these messages");
+    MetricFamily bytes =
+        Made("server_bytes_total", MetricType::Counter, "Bytes of these messages");
+    MetricFamily connects = Made("server_connects_total", MetricType::Counter,
+                                 "Connections that were made to a server");
+    MetricFamily answers = Made("server_answers_total", MetricType::Counter,
+                                "Answers of a server, by its own verdict");
+    MetricFamily seconds = Made("server_answer_seconds", MetricType::Summary,
+                                "From a job to a server's answer");
     for (size_t i = 0; i < options_.servers.size(); ++i) {
       const Server& server = counters_.servers[i];
       const Labels labels = OfServer(i);
@@ -238,11 +241,10 @@ class Renderer {
     MetricFamily& requests = Family("process_requests_total", MetricType::Counter,
                                     "Requests that were answered, by process");
     for (const size_t i : alive_) Counter(requests, Of(i), Get(page_.places[i].requests));
-    MetricFamily up = {"mpckdc_krb5kdc_server_up",
-                       "1: the process is connected to the server", MetricType::Gauge, {}};
-    MetricFamily trips = {"mpckdc_krb5kdc_server_round_trip_seconds",
-                          "The shortest time to a tag's answer in the last minute",
-                          MetricType::Gauge, {}};
+    MetricFamily up =
+        Made("server_up", MetricType::Gauge, "1: the process is connected to the server");
+    MetricFamily trips = Made("server_round_trip_seconds", MetricType::Gauge,
+                              "The shortest time to a tag's answer in the last minute");
     for (const size_t i : alive_) OfConnections(i, up, trips);
     families_.push_back(std::move(up));
     families_.push_back(std::move(trips));
