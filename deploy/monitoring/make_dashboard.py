@@ -39,6 +39,12 @@ def work(what):
             PER_SERVER]
 
 
+def krb5kdc(name, by, selector=''):
+    """A rate of all KDCs of the realm together."""
+    return [f'sum by ({", ".join(by)}) (rate(mpckdc_krb5kdc_{name}{{realm="$realm"{selector}}}'
+            '[$__rate_interval]))', ' '.join(f'{{{{{label}}}}}' for label in by) or name]
+
+
 ROWS = [
     ('Logins', [
         ('Logins a second', 'reqps', 'Good ones, and the jobs of all kinds that ended otherwise.',
@@ -97,6 +103,49 @@ ROWS = [
         ('Lines of the audit log a second', 'ops', '',
          [['rate(mpckdc_state{realm="$realm",what="audit_lines"}[$__rate_interval])',
            PER_SERVER]]),
+    ]),
+    ('krb5kdc', [
+        ('Requests by result', 'reqps', 'Of krb5kdc; preauth_required is the first half of most logins.',
+         [krb5kdc('requests_total', ('type', 'result'), ',result!="preauth_required"')]),
+        ('With keys on the servers, and without', 'reqps',
+         'local: answered from the database alone, as by any KDC, or before a key was needed.',
+         [krb5kdc('requests_total', ('type', 'keys'))]),
+        ('How long a request takes', 's', "From reading the client's entry to the answer.",
+         [quantile(0.5, 'mpckdc_krb5kdc_request_seconds', ('type',)),
+          quantile(0.99, 'mpckdc_krb5kdc_request_seconds', ('type',))]),
+        ('What requests wait for', 's',
+         "job, tag: the servers' answers. gathered, resumed: krb5kdc's one thread for each process.",
+         [quantile(0.5, 'mpckdc_krb5kdc_wait_seconds', ('phase', 'enctype')),
+          quantile(0.99, 'mpckdc_krb5kdc_wait_seconds', ('phase', 'enctype'))]),
+        ('Jobs that are not ok', 'reqps', 'By what the three servers said together.',
+         [krb5kdc('jobs_total', ('operation', 'verdict'), ',verdict!="ok"')]),
+        ('Jobs and tags in a message to a server', 'short', 'Mean.',
+         [['sum by (server) (rate(mpckdc_krb5kdc_server_entries_total{realm="$realm"}'
+           '[$__rate_interval])) / sum by (server) '
+           '(rate(mpckdc_krb5kdc_server_messages_total{realm="$realm"}[$__rate_interval]))',
+           '{{server}}']]),
+        ('Waiting at krb5kdc', 'short', 'Jobs and tags that are not answered; jobs held since no '
+         'triple serves.',
+         [['sum by (instance) (mpckdc_krb5kdc_jobs_waiting{realm="$realm"})', 'jobs {{instance}}'],
+          ['sum by (instance) (mpckdc_krb5kdc_tags_waiting{realm="$realm"})', 'tags {{instance}}'],
+          ['sum by (instance) (mpckdc_krb5kdc_jobs_held{realm="$realm"})', 'held {{instance}}']]),
+        ('Oldest of them', 's', 'At the worst process.',
+         [['max by (instance) (mpckdc_krb5kdc_oldest_wait_seconds{realm="$realm"})',
+           '{{instance}}']]),
+        ('Connected to', 'short', 'The least of all processes: 0 is one that does not reach the server.',
+         [['min by (instance, server, party) (mpckdc_krb5kdc_server_up{realm="$realm"})',
+           '{{instance}} {{party}} {{server}}']]),
+        ('Round trip to the servers', 's', 'The shortest of the last minute, of a tag.',
+         [['min by (instance, server, party) '
+           '(mpckdc_krb5kdc_server_round_trip_seconds{realm="$realm"})',
+           '{{instance}} {{party}} {{server}}']]),
+        ('Dropped, sent again, held', 'reqps', 'Overload; an outage that another triple bridged; one '
+         'that none did.',
+         [krb5kdc('dropped_requests_total', ()), krb5kdc('resent_jobs_total', ()),
+          krb5kdc('held_jobs_total', ())]),
+        ("krb5kdc's certificates end in", 's', 'As its files have them.',
+         [['mpckdc_krb5kdc_certificate_expires_seconds{realm="$realm"} - time()',
+           '{{instance}} {{what}}']]),
     ]),
     ('Store', [
         ('Keys', 'short', 'Committed, and deleted ones whose grace time is not over.',

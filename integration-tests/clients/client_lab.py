@@ -47,7 +47,7 @@ PASSWORD = 'a stock password'
 USERS = 'person'                # names begin so: mpc_local's pattern in a realm of local users
 FILES = pathlib.Path(os.environ.get('MPCKDC_CLIENTS', config_files.BUILD / 'clients'))
 LOGIN = re.compile(r' (AS_REQ|TGS_REQ) .*?: ([A-Z_]+): authtime \d+, '
-                   r'etypes \{rep=[^(]*\((-?\d+)\), tkt=[^(]*\((-?\d+)\)[^}]*\}, (\S+) for (\S+)')
+                   r'etypes \{rep=[^(]*\((-?\d+)\), tkt=[^(]*\((-?\d+)\)[^}]*\}, (\S+) for ([^\s,]+)')
 
 
 class LabError(Exception):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""deploy/monitoring against a real Prometheus (Debian's) that scrapes three real servers: every query of
-the dashboard is understood and finds what a healthy realm shows, every rule is loaded, and the alert
-of a server that is down fires."""
+"""deploy/monitoring against a real Prometheus (Debian's) that scrapes three real servers, and a real
+node_exporter that reads krb5kdc's file: every query of the dashboard is understood and finds what a
+healthy realm shows, every rule is loaded, and the alerts of a server that is down fire."""
 
 import importlib.util
 import json
@@ -68,18 +68,39 @@ def test_every_alert_is_tried_both_ways():
 
 # A real Prometheus ---------------------------------------------------------------------------------
 
-class Prometheus:
-    """`with` it: Debian's, with our rules, which scrapes the realm's three servers each second."""
+class NodeExporter:
+    """`with` it: Debian's, with nothing but the collector that reads krb5kdc's file."""
 
-    def __init__(self, live, folder):
-        self._folder, self._ports = folder, live.options.metrics
+    def __init__(self, metrics_file, folder):
+        self._file, self._log = metrics_file, folder / 'node-exporter.log'
+        self.address = f'127.0.0.1:{daemon.free_ports(1)[0]}'
+
+    def __enter__(self):
+        with open(self._log, 'w', encoding='utf-8') as log:
+            self._process = subprocess.Popen(  # pylint: disable=consider-using-with
+                ['prometheus-node-exporter', '--collector.disable-defaults', '--collector.textfile',
+                 f'--collector.textfile.directory={self._file.parent}',
+                 f'--web.listen-address={self.address}'], stdout=log, stderr=log)
+        return self
+
+    def __exit__(self, *error):
+        self._process.terminate()
+        self._process.wait(30)
+
+
+class Prometheus:
+    """`with` it: Debian's, with our rules, which scrapes three servers and krb5kdc each second."""
+
+    def __init__(self, live, kdc, folder):
+        self._folder, self._ports, self._kdc = folder, live.options.metrics, kdc
+        self._realm = live.name
         self.url = f'http://127.0.0.1:{daemon.free_ports(1)[0]}'
 
     def __enter__(self):
         self._folder.mkdir()
         targets = ''.join(
             f'      - targets: ["127.0.0.1:{port}"]\n'
-            f'        labels: {{realm: R, party: p{party}, triple: "0"}}\n'
+            f'        labels: {{realm: {self._realm}, party: p{party}, triple: "0"}}\n'
             for party, port in enumerate(self._ports))
         # The waits of the rules are minutes: as seconds here.
         rules = (MONITORING / 'mpc-kdc.rules.yml').read_text()
@@ -87,7 +108,8 @@ class Prometheus:
         (self._folder / 'prometheus.yml').write_text(
             f'global: {{scrape_interval: {INTERVAL}s, evaluation_interval: {INTERVAL}s}}\n'
             'rule_files: [rules.yml]\nscrape_configs:\n  - job_name: mpc-server\n'
-            f'    static_configs:\n{targets}')
+            f'    static_configs:\n{targets}'
+            f'  - job_name: krb5kdc\n    static_configs:\n      - targets: ["{self._kdc}"]\n')
         with open(self._folder / 'log', 'w', encoding='utf-8') as log:
             self._process = subprocess.Popen(  # pylint: disable=consider-using-with
                 ['prometheus', f'--config.file={self._folder}/prometheus.yml',
@@ -103,7 +125,7 @@ class Prometheus:
 
     def _ready(self):
         try:
-            return len(self.query('up == 1')) == len(self._ports)
+            return len(self.query('up == 1')) == len(self._ports) + 1
         except OSError:
             return False
 
@@ -124,21 +146,26 @@ class Prometheus:
 
 @pytest.fixture(scope='module')
 def live(tmp_path_factory):
+    folder = tmp_path_factory.mktemp('monitoring')
+    (folder / 'textfile').mkdir()
     with realm_module.Realm(
-            tmp_path_factory.mktemp('monitoring') / 'realm',
-            realm_module.Options(metrics=tuple(daemon.free_ports(3)))) as made:
+            folder / 'realm',
+            realm_module.Options(metrics=tuple(daemon.free_ports(3)), workers=2, extra_database={
+                'mpc_metrics_file': folder / 'textfile/mpc-kdc.prom'})) as made:
         yield made.create()
 
 
 @pytest.fixture(scope='module')
 def prometheus(live, tmp_path_factory):
     live.enroll('alice', 'secret')
-    with Prometheus(live, tmp_path_factory.mktemp('prometheus') / 'run') as made:
+    folder = tmp_path_factory.mktemp('prometheus')
+    with NodeExporter(live.options.extra_database['mpc_metrics_file'], folder) as kdc, \
+            Prometheus(live, kdc.address, folder / 'run') as made:
         yield made
 
 
-def filled(text):
-    return text.replace('$realm', 'R').replace('$__rate_interval', f'{10 * INTERVAL}s')
+def filled(live, text):
+    return text.replace('$realm', live.name).replace('$__rate_interval', f'{10 * INTERVAL}s')
 
 
 def test_every_panel_shows_a_login(live, prometheus):
@@ -148,11 +175,11 @@ def test_every_panel_shows_a_login(live, prometheus):
     panels = [panel for panel in make_dashboard()['panels'] if panel['type'] != 'row']
     for panel in panels:
         for target in panel['targets']:
-            found = prometheus.query(filled(target['expr']))
+            found = prometheus.query(filled(live, target['expr']))
             assert found or panel['title'] in EMPTY or 'verdict!="ok"' in target['expr'], target
-    logins = prometheus.query(filled(panels[0]['targets'][0]['expr']))
+    logins = prometheus.query(filled(live, panels[0]['targets'][0]['expr']))
     assert 0 < float(logins[0]['value'][1]) < 100
-    assert prometheus.query(filled('count(mpckdc_key_seconds_count{enctype="aes256-gcm"})'))
+    assert prometheus.query(filled(live, 'count(mpckdc_key_seconds_count{enctype="aes256-gcm"})'))
 
 
 def test_an_alert_of_a_server_that_is_down(live, prometheus):
@@ -160,6 +187,7 @@ def test_an_alert_of_a_server_that_is_down(live, prometheus):
     live.servers[2].stop()
     try:
         assert daemon.wait_until(
-            lambda: {'MpcServerDown', 'MpcPeersDisconnected'} <= prometheus.firing(), 60, 0.5)
+            lambda: {'MpcServerDown', 'MpcPeersDisconnected', 'MpcKdcServerLost'}
+            <= prometheus.firing(), 60, 0.5)
     finally:
         live.servers[2].start()

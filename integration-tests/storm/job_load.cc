@@ -202,7 +202,7 @@ void JobLoad::Begin(Flight* flight) {
       {handle.data(), kUsageAsReply, o_.reply_bytes, own, {nullptr, 0}}};
   const mpc_make_mac mac = {handle.data(), kUsageAsRequest, AsMpc(flight->login.as_request), own};
   const mpc_job job = {MPC_LOGIN,     handle.data(), 0,       &open, seals,
-                       this->seals(), &mac,          nullptr, 0,     0, {}, {}};
+                       this->seals(), &mac,          nullptr, 0,     0, {}, {}, 0};
   flight->submitted = MonotonicNow();
   mpc_client_submit(flight->client, &job, OnJob, flight);
 }
@@ -247,7 +247,7 @@ void JobLoad::AskForTags(Flight* flight) {
   const mpc_seal reply = {handle.data(), kUsageAsReply, o_.reply_bytes, handles_.user_enctype,
                           AsMpc(login.reply_plain)};
   mpc_job job = {MPC_SEAL_GRANTED, handle.data(), result.id, nullptr, &reply, 1,
-                 nullptr,          nullptr,       0,         0, {}, {}};
+                 nullptr,          nullptr,       0,         0, {}, {}, 0};
   const std::vector<uint8_t>* const plaintexts[kSeals] = {&login.ticket_plain, &login.reply_plain};
   // After the last request the flight may be gone.
   const uint64_t id = result.id;
@@ -260,7 +260,7 @@ void JobLoad::AskForTags(Flight* flight) {
   if (tags < kSeals) mpc_client_begin_burst(client);
   for (uint32_t i = 0; i < tags; ++i) {
     Flight::Seal& seal = flight->seals[i];
-    mpc_client_request_tag(client, id, i, AsMpc(seal.ciphertext), OnTag, &seal);
+    mpc_client_request_tag(client, id, i, AsMpc(seal.ciphertext), 0, OnTag, &seal);
   }
   if (tags == kSeals) return;
   mpc_client_submit(client, &job, OnReply, flight);

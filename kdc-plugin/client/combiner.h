@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/time/time.h"
 #include "kdc-plugin/client/mpc_client.h"
 #include "mpc-server/base/secret.h"
 #include "mpc-server/key/output_format.h"
@@ -52,6 +53,8 @@ class Combiner {
   // Ends it early.
   void Fail(Outcome outcome);
   bool Answered(int server) const { return answered_[server]; }
+  void set_sent(absl::Time now) { sent_ = now; }
+  absl::Time sent() const { return sent_; }
   // Calls back with the outcome; once.
   virtual void Deliver() = 0;
   // Which servers contradict each other; empty if none do.
@@ -71,6 +74,7 @@ class Combiner {
   OutputJoiner& joiner() { return joiner_; }
 
  private:
+  absl::Time sent_;
   std::array<bool, MPC_SERVERS> answered_{};
   int count_ = 0;
   v1::Verdict first_ = v1::VERDICT_UNSPECIFIED;

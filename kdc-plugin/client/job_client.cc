@@ -86,6 +86,7 @@ WireJob::WireJob(const mpc_job& job, uint32_t deadline_ms) {
   wire_.set_grant(job.grant);
   wire_.set_source(job.source);
   wire_.set_source_proved(job.source_proved != 0);
+  wire_.set_request(job.request);
   if (job.pa_pk_as_req.size > 0) {
     wire_.mutable_certificate()->set_pa_pk_as_req(Copy(job.pa_pk_as_req));
     wire_.mutable_certificate()->set_request_body(Copy(job.request_body));
@@ -142,6 +143,7 @@ JobClient::JobClient(const mpc_options& options, TripleNumber which, TripleObser
       observer_(observer),
       timeout_(absl::Milliseconds(options.timeout_ms)),
       log_(options.log),
+      metrics_(options.metrics),
       log_prefix_(LogPrefix(options)),
       next_id_(static_cast<uint64_t>(which.number) + static_cast<uint64_t>(which.count)),
       shortest_(timeout_) {}
@@ -255,13 +257,13 @@ absl::StatusOr<std::array<int, MPC_SERVERS>> JobClient::Parties() const {
   return absl::UnavailableError("the servers' parties changed; see mpc-admin status");
 }
 
-void JobClient::RequestTag(uint64_t id, uint32_t seal, mpc_bytes ciphertext, mpc_tag_done done,
-                           void* arg) {
+void JobClient::RequestTag(const WantedTag& tag, mpc_tag_done done, void* arg) {
   v1::TagRequest wire;
-  wire.set_job(id);
-  wire.set_seal(seal);
-  wire.set_ciphertext(Copy(ciphertext));
-  const Key key = {id, seal};
+  wire.set_job(tag.job);
+  wire.set_seal(tag.seal);
+  wire.set_ciphertext(Copy(tag.ciphertext));
+  wire.set_request(tag.request);
+  const Key key = {tag.job, tag.seal};
   std::unique_ptr<Combiner> pending = std::make_unique<TagCombiner>(done, arg);
   absl::Status sent = Register(key, {absl::Now(), timeout_}, pending);
   if (sent.ok()) {
@@ -275,6 +277,8 @@ absl::Status JobClient::Register(const Key& key, const JobTime& time,
                                  std::unique_ptr<Combiner>& pending) {
   absl::MutexLock lock(&mu_);
   Pending& kind = Of(key);
+  const absl::Time now = absl::Now(), last = time.submitted + timeout_;
+  pending->set_sent(now);
   if (kind.size() >= kMaxInFlight) {
     return absl::ResourceExhaustedError(absl::StrCat(
         kMaxInFlight, key.second.has_value() ? " tag requests" : " jobs", " are in flight"));
@@ -282,7 +286,6 @@ absl::Status JobClient::Register(const Key& key, const JobTime& time,
   if (!kind.try_emplace(key, std::move(pending)).second) {
     return absl::AlreadyExistsError("this tag is being asked for already");
   }
-  const absl::Time now = absl::Now(), last = time.submitted + timeout_;
   if (time.silent < shortest_) {  // the timer looks as often as that from now on
     shortest_ = time.silent;
     timer_wanted_ = true;
@@ -323,14 +326,14 @@ void JobClient::OnAnswers(int server, v1::ServerMessage& message) {
     Finished finished;
     {
       absl::MutexLock lock(&mu_);
-      heard_[server] = absl::Now();
+      const absl::Time now = heard_[server] = absl::Now();
       for (const int end = std::min(all, i + kAnswersPerLock); i < end; ++i) {
         if (i < jobs) {
           const v1::JobAnswer& answer = message.jobs(i);
-          Take<JobCombiner>(server, {answer.id(), std::nullopt}, answer, finished);
+          Take<JobCombiner>(server, {answer.id(), std::nullopt}, answer, now, finished);
         } else {
           const v1::TagAnswer& answer = message.tags(i - jobs);
-          Take<TagCombiner>(server, {answer.job(), answer.seal()}, answer, finished);
+          Take<TagCombiner>(server, {answer.job(), answer.seal()}, answer, now, finished);
         }
       }
     }
@@ -343,9 +346,14 @@ void JobClient::OnAnswers(int server, v1::ServerMessage& message) {
 }
 
 template <class C, class Answer>
-void JobClient::Take(int server, const Key& key, const Answer& answer, Finished& finished) {
+void JobClient::Take(int server, const Key& key, const Answer& answer, absl::Time now,
+                     Finished& finished) {
   auto found = Of(key).find(key);
   if (found == Of(key).end()) return;  // ended before; the other servers were faster
+  kdc_metrics_answer(metrics_, Number(server), static_cast<unsigned>(answer.verdict()),
+                     key.second.has_value() ? 1 : 0,
+                     static_cast<uint64_t>(absl::ToInt64Microseconds(
+                         std::max(now - found->second->sent(), absl::ZeroDuration()))));
   const Sender from = {server, parties_[server], names_};
   if (from.party < 0 || !static_cast<C&>(*found->second).Add(from, answer)) return;
   finished.push_back(std::move(found->second));
@@ -369,6 +377,7 @@ absl::Status JobClient::OnWelcome(int server, const v1::Welcome& welcome,
     names_[member.party] = absl::StrCat(address, " (party ", member.party, ")");
     all = absl::c_all_of(members_, [](const auto& m) { return m.has_value(); });
   }
+  kdc_metrics_connected(metrics_, Number(server), member.party);
   if (all) observer_->OnTriple(which_.number, true, "");
   const absl::Duration skew = absl::FromUnixMicros(welcome.time_us()) - absl::Now();
   if (absl::AbsDuration(skew) > kServerClockWarning) {
@@ -420,6 +429,7 @@ void JobClient::OnDown(int server, const std::string& reason) {
   {
     absl::MutexLock lock(&mu_);
     members_[server].reset();
+    kdc_metrics_lost(metrics_, Number(server));
     stopping = stopping_;
     for (Pending& kind : pending_) {
       absl::erase_if(kind, [&](Pending::value_type& entry) {
@@ -458,6 +468,23 @@ void JobClient::OnRenewed(int server, const std::string& trouble) {
   LogChange(server, LOG_WARNING,
             absl::StrCat(name, ": the renewed certificate is not used, the connection stays as it "
                          "is until the old one ends: ", trouble));
+}
+
+void JobClient::OnSent(int server, size_t entries, size_t bytes) {
+  kdc_metrics_message(metrics_, Number(server), entries, bytes);
+}
+
+absl::Time JobClient::AddLoad(kdc_load* load) {
+  for (const auto& stream : streams_) load->queued_bytes += stream->QueuedBytes();
+  absl::MutexLock lock(&mu_);
+  load->jobs += pending_[0].size();
+  load->tags += pending_[1].size();
+  // Nearly in the order in which they were sent.
+  for (const auto& [when, due] : due_) {
+    const auto found = Of(due.key).find(due.key);
+    if (found != Of(due.key).end()) return found->second->sent();
+  }
+  return absl::InfiniteFuture();
 }
 
 std::string JobClient::MissingServers(const Combiner& pending, absl::Duration waited) const {

@@ -45,6 +45,14 @@ class TripleObserver {
   virtual void OnTriple(int triple, bool connected, const std::string& why) = 0;
 };
 
+// Of one seal of a job, of (16 zero bytes | plaintext).
+struct WantedTag {
+  uint64_t job = 0;
+  uint32_t seal = 0;
+  mpc_bytes ciphertext;
+  uint64_t request = 0;
+};
+
 // When a job ends: at the latest when the client's time has passed since `submitted`; earlier, when
 // a server has said nothing at all for `silent` since it was sent.
 struct JobTime {
@@ -63,7 +71,9 @@ class JobClient : public StreamOwner {
   void Stop();
 
   void Submit(const mpc_job& job, const JobTime& time, mpc_job_done done, void* arg);
-  void RequestTag(uint64_t id, uint32_t seal, mpc_bytes ciphertext, mpc_tag_done done, void* arg);
+  void RequestTag(const WantedTag& tag, mpc_tag_done done, void* arg);
+  // Adds what waits for answers here, and returns since when the oldest does; the future: nothing.
+  absl::Time AddLoad(kdc_load* load);
 
   // StreamOwner
   absl::Status OnWelcome(int server, const v1::Welcome& welcome,
@@ -73,6 +83,7 @@ class JobClient : public StreamOwner {
   void AfterDown(int server) override;
   void OnRetryDue() override;
   void OnRenewed(int server, const std::string& trouble) override;
+  void OnSent(int server, size_t entries, size_t bytes) override;
 
  private:
   // A job, or the tag of one of its seals.
@@ -101,7 +112,7 @@ class JobClient : public StreamOwner {
   // Ends what was not sent to all: `pending`, or if that was registered what is left under `key`.
   void Refuse(const Key& key, std::unique_ptr<Combiner> pending, const absl::Status& why);
   template <class C, class Answer>
-  void Take(int server, const Key& key, const Answer& answer, Finished& finished)
+  void Take(int server, const Key& key, const Answer& answer, absl::Time now, Finished& finished)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Null if nobody waits for it any more.
   std::unique_ptr<Combiner> Remove(const Key& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -118,6 +129,10 @@ class JobClient : public StreamOwner {
 
   void RunTimer();
   absl::Time ExpireDue(absl::Time now, Finished& finished) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Its number among those of all triples.
+  size_t Number(int server) const {
+    return static_cast<size_t>(which_.number * MPC_SERVERS + server);
+  }
   void Log(int priority, const std::string& text);
   void LogChange(int server, int priority, const std::string& text);
   void LogAccusation(const std::string& accusation);
@@ -128,6 +143,7 @@ class JobClient : public StreamOwner {
   TripleObserver* const observer_;
   const absl::Duration timeout_;
   const mpc_log_function log_;
+  kdc_metrics* const metrics_;
   const std::string log_prefix_;
   std::array<std::unique_ptr<ServerStream>, MPC_SERVERS> streams_;
 

@@ -59,14 +59,18 @@ mpc_client* mpc_client_start(const mpc_options* options, char** error) noexcept 
 
 void mpc_client_stop(mpc_client* client) noexcept { delete client; }
 
+kdc_metrics* mpc_client_metrics(const mpc_client* client) noexcept {
+  return client->jobs->metrics();
+}
+
 void mpc_client_submit(mpc_client* client, const mpc_job* job, mpc_job_done done,
                        void* arg) noexcept {
   client->jobs->Submit(*job, done, arg);
 }
 
 void mpc_client_request_tag(mpc_client* client, uint64_t id, uint32_t seal, mpc_bytes ciphertext,
-                            mpc_tag_done done, void* arg) noexcept {
-  client->jobs->RequestTag(id, seal, ciphertext, done, arg);
+                            uint64_t request, mpc_tag_done done, void* arg) noexcept {
+  client->jobs->RequestTag({id, seal, ciphertext, request}, done, arg);
 }
 
 void mpc_client_begin_burst(mpc_client* client) noexcept { client->jobs->BeginBurst(); }

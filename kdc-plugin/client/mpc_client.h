@@ -16,6 +16,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "kdc-plugin/metrics/kdc_metrics.h"
+
 #ifdef __cplusplus
 #define MPC_NOEXCEPT noexcept
 extern "C" {
@@ -61,6 +63,7 @@ typedef struct mpc_options {
     uint32_t timeout_ms;              /* for a job, from submission to the last answer */
     mpc_log_function log;             /* may be NULL */
     int names_realm; /* its lines begin with the realm: the process serves several */
+    kdc_metrics *metrics; /* where it counts; NULL: nowhere */
 } mpc_options;
 
 /* Frees a text that a function of this header returned. */
@@ -86,6 +89,9 @@ mpc_client *mpc_client_start(const mpc_options *options, char **error) MPC_NOEXC
 /* Fails what is pending (MPC_UNAVAILABLE), ends the streams and frees the client. Not from a
  * callback. */
 void mpc_client_stop(mpc_client *client) MPC_NOEXCEPT;
+
+/* Those of its options. */
+kdc_metrics *mpc_client_metrics(const mpc_client *client) MPC_NOEXCEPT;
 
 /* Numbers of proto/kdc_key.proto. */
 enum mpc_operation {
@@ -163,6 +169,7 @@ typedef struct mpc_job {
     /* Of MPC_LOGIN that seals a ticket for who was proved by a certificate (RFC 4556): the value of
      * PA-PK-AS-REQ, and the KDC-REQ-BODY. The servers verify it if they want it for this client. */
     mpc_bytes pa_pk_as_req, request_body;
+    uint64_t request; /* random: by it the servers' logs name the client's request; 0: they do not */
 } mpc_job;
 
 #define MPC_MAX_SEALS 2
@@ -220,10 +227,10 @@ typedef void (*mpc_tag_done)(void *arg, enum mpc_verdict verdict, const uint8_t 
 
 /*
  * Asks for the tag of seal number `seal` of job `id`, once per seal. `ciphertext` is that of
- * (16 zero bytes | plaintext).
+ * (16 zero bytes | plaintext); `request` as in the job.
  */
 void mpc_client_request_tag(mpc_client *client, uint64_t id, uint32_t seal, mpc_bytes ciphertext,
-                            mpc_tag_done done, void *arg) MPC_NOEXCEPT;
+                            uint64_t request, mpc_tag_done done, void *arg) MPC_NOEXCEPT;
 
 /*
  * What the calling thread submits and asks for between the two leaves at the end, in one message for

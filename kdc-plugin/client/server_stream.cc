@@ -400,8 +400,14 @@ void ServerStream::WriteNext() {
     call = call_;
     call->AddHold();  // while it is writable, ReadEnded's hold is there: it has not ended
   }
+  owner_->OnSent(index_, static_cast<size_t>(next->entries()), next->size());
   call->Write(*std::move(next));
   call->RemoveHold();
+}
+
+size_t ServerStream::QueuedBytes() {
+  absl::MutexLock lock(&mu_);
+  return queued_bytes_;
 }
 
 void ServerStream::Written(Call* call, bool ok) {

@@ -112,6 +112,8 @@ class StreamOwner {
   virtual void OnRetryDue() = 0;
   // The connection is of a renewed certificate now; or `trouble` says why it is not.
   virtual void OnRenewed(int server, const std::string& trouble) = 0;
+  // A message is on its way.
+  virtual void OnSent(int server, size_t entries, size_t bytes) = 0;
 };
 
 class ServerStream;
@@ -142,6 +144,9 @@ class ServerStream {
   // Queues an entry (EncodeEntry) for the next message, which is wiped after use if the entry holds
   // shares. An error says why the server cannot be asked now.
   absl::Status Send(absl::string_view entry, bool holds_shares = false) ABSL_LOCKS_EXCLUDED(mu_);
+
+  // What waits to be sent.
+  size_t QueuedBytes() ABSL_LOCKS_EXCLUDED(mu_);
 
   // Does what is due: a connection attempt, or giving one up. Returns when to call again.
   absl::Time Tick(absl::Time now);

@@ -40,6 +40,7 @@ struct Triples::Attempt {
 Triples::Triples(const mpc_options& options)
     : timeout_(absl::Milliseconds(options.timeout_ms)),
       log_(options.log),
+      metrics_(options.metrics),
       log_prefix_(LogPrefix(options)) {}
 
 absl::StatusOr<std::unique_ptr<Triples>> Triples::Start(const mpc_options& options) {
@@ -66,12 +67,14 @@ absl::StatusOr<std::unique_ptr<Triples>> Triples::Start(const mpc_options& optio
     triples->clients_.push_back(*std::move(client));
   }
   triples->holder_ = std::thread([t = triples.get()] { t->RunHolder(); });
+  kdc_metrics_watch(options.metrics, Probe, triples.get());
   return triples;
 }
 
 // All are stopped before one is gone: a job may be on its way from one to another. What waits here
 // is sent before, to fail with the rest.
 Triples::~Triples() {
+  kdc_metrics_unwatch(metrics_);
   {
     absl::MutexLock lock(&mu_);
     stopping_ = true;
@@ -134,9 +137,21 @@ void Triples::Send(std::unique_ptr<Attempt> attempt, const mpc_job& job, int not
                                                   attempt.release());
 }
 
-void Triples::RequestTag(uint64_t id, uint32_t seal, mpc_bytes ciphertext, mpc_tag_done done,
-                         void* arg) {
-  clients_[static_cast<size_t>(Of(id))]->RequestTag(id, seal, ciphertext, done, arg);
+void Triples::RequestTag(const WantedTag& tag, mpc_tag_done done, void* arg) {
+  clients_[static_cast<size_t>(Of(tag.job))]->RequestTag(tag, done, arg);
+}
+
+void Triples::Probe(void* arg, kdc_load* load) {
+  Triples& self = *static_cast<Triples*>(arg);
+  const absl::Time now = absl::Now();
+  absl::Time oldest = now;
+  {
+    absl::MutexLock lock(&self.mu_);
+    load->held = self.held_.size();
+    for (const auto& attempt : self.held_) oldest = std::min(oldest, attempt->submitted);
+  }
+  for (const auto& client : self.clients_) oldest = std::min(oldest, client->AddLoad(load));
+  load->oldest_us = static_cast<uint64_t>(absl::ToInt64Microseconds(now - oldest));
 }
 
 // ---- While no triple serves ----
@@ -175,6 +190,7 @@ void Triples::SendOrHold(std::unique_ptr<Attempt> attempt, const mpc_job& job, i
       held_.push_back(std::move(attempt));
       holder_wake_.Signal();
       tell = !std::exchange(told_held_, true);
+      kdc_metrics_held(metrics_);
     }
   }
   if (attempt != nullptr) return Send(std::move(attempt), job, not_this);
@@ -250,6 +266,7 @@ void Triples::Done(void* arg, mpc_result* result) {
   if (over) self.Log(LOG_NOTICE, kOver);
   if (!again) return attempt->done(attempt->arg, result);
   mpc_result_free(result);
+  kdc_metrics_resent(self.metrics_);
   attempt->again = true;
   // Of one triple alone it is the same, whose connection may come back in this moment.
   const int failed = self.clients_.size() > 1 ? attempt->triple : -1;

@@ -73,7 +73,8 @@ class Triples : public TripleObserver {
   ~Triples() override;
 
   void Submit(const mpc_job& job, mpc_job_done done, void* arg);
-  void RequestTag(uint64_t id, uint32_t seal, mpc_bytes ciphertext, mpc_tag_done done, void* arg);
+  void RequestTag(const WantedTag& tag, mpc_tag_done done, void* arg);
+  kdc_metrics* metrics() const { return metrics_; }
   // What the calling thread submits in between leaves together at the end.
   void BeginBurst() { Burst::Begin(); }
   void EndBurst() { Burst::End(); }
@@ -138,9 +139,12 @@ class Triples : public TripleObserver {
   // The line for the log if the triple's state changed; empty otherwise.
   std::string Change(int triple, const std::string& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Log(int priority, const std::string& text) const;
+  // What waits, for the metrics.
+  static void Probe(void* arg, kdc_load* load);
 
   const absl::Duration timeout_;
   const mpc_log_function log_;
+  kdc_metrics* const metrics_;
   const std::string log_prefix_;
   std::vector<std::string> names_;  // of the triples
   std::vector<std::unique_ptr<JobClient>> clients_;

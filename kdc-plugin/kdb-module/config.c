@@ -195,6 +195,19 @@ static void read_servers(struct reader *r, const char *name, module_config *conf
     profile_free_list(values);
 }
 
+/* A file for node_exporter, which takes names with this end. */
+static char *read_metrics_file(struct reader *r, const char *name)
+{
+    static const char end[] = ".prom";
+    char *file = read_string(r, name, NULL);
+    const size_t length = file == NULL ? 0 : strlen(file);
+
+    if (file != NULL && (*file != '/' || length < sizeof(end) ||
+                         strcmp(file + length - strlen(end), end) != 0))
+        fail(r, name, "must be an absolute path that ends with .prom");
+    return file;
+}
+
 static char *read_wrapped(struct reader *r, const char *name)
 {
     char *wrapped = read_string(r, name, "db2");
@@ -244,6 +257,7 @@ krb5_error_code config_read(krb5_context context, const char *section, module_co
     /* The wrapped module's own relations. */
     config->counts_logins = !read_boolean(&r, "disable_last_success") ||
                             !read_boolean(&r, "disable_lockout");
+    config->metrics_file = read_metrics_file(&r, "mpc_metrics_file");
     config->protect = read_list(&r, "mpc_protect");
     config->local = read_list(&r, "mpc_local");
     profile_release(r.profile);
@@ -270,6 +284,7 @@ void config_free(module_config *config)
     profile_release_string(config->key_file);
     profile_release_string(config->admin_certificate_file);
     profile_release_string(config->admin_key_file);
+    profile_release_string(config->metrics_file);
     config_free_list(config->protect);
     config_free_list(config->local);
     free(config);

@@ -22,6 +22,7 @@ typedef struct module_config {
     int service_logins; /* principals with local keys get a login key (login_key.h) */
     int allow_core_dumps; /* for debugging: cores hold session keys and passwords */
     int counts_logins; /* the wrapped module writes when somebody logs in, or fails to */
+    char *metrics_file; /* of krb5kdc; NULL: it is not counted */
     char **protect; /* patterns, NULL-terminated; never NULL itself */
     char **local;
 } module_config;

@@ -7,6 +7,7 @@
 #include <com_err.h>
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <syslog.h>
 
 #include "kdc-plugin/kdb-module/entries.h"
@@ -36,6 +37,41 @@ static void log_problems(int priority, const char *text)
         com_err("mpc", 0, "%s", text);
 }
 
+/* krb5kdc's com_err goes to its log; in kadmin.local it would make the command's exit status 1. */
+static void warn(const module_state *state, const char *text)
+{
+    if (state->is_kdc)
+        com_err("mpc", 0, "%s", text);
+    else
+        fprintf(stderr, "mpc: %s\n", text);
+}
+
+/* Where krb5kdc counts; NULL if it is not to, or cannot, which is no reason not to serve. */
+static kdc_metrics *use_metrics(const module_state *state)
+{
+    const module_config *config = state->config;
+    kdc_metrics_options options = {
+        .realm = config->realm,
+        .file = config->metrics_file,
+        .certificate_files = {config->certificate_file, config->ca_file,
+                              config->admin_certificate_file},
+        .log = log_all,
+    };
+    kdc_metrics *metrics;
+    char *error = NULL;
+    size_t i;
+
+    if (!state->is_kdc || config->metrics_file == NULL)
+        return NULL;
+    for (i = 0; i < config->triples * MPC_SERVERS; i++)
+        options.servers[i] = config->servers[i];
+    metrics = kdc_metrics_open(&options, &error);
+    if (error != NULL)
+        warn(state, error);
+    free(error);
+    return metrics;
+}
+
 static krb5_error_code use_provider(krb5_context context, const module_state *state)
 {
     const module_config *config = state->config;
@@ -52,17 +88,9 @@ static krb5_error_code use_provider(krb5_context context, const module_state *st
     }
     config_client_options(config, &options);
     options.log = state->is_kdc ? log_all : log_problems;
+    options.metrics = use_metrics(state);
     return provider_register(context, &options,
                              state->is_kdc ? CONTEXTS_OF_DATABASES : CONTEXTS_ANY);
-}
-
-/* krb5kdc's com_err goes to its log; in kadmin.local it would make the command's exit status 1. */
-static void warn(const module_state *state, const char *text)
-{
-    if (state->is_kdc)
-        com_err("mpc", 0, "%s", text);
-    else
-        fprintf(stderr, "mpc: %s\n", text);
 }
 
 /* Every process that opens the database with remote keys holds what they open or seal. */

@@ -114,7 +114,7 @@ krb5_error_code provider_verify_checksum(krb5_context context, void *moddata, kr
         return operation_outcome(&op, ret);
     job.operation = MPC_VERIFY_CHECKSUM;
     job.verify_mac = &mac;
-    f = flight_start(op.client, &job);
+    f = operation_send(&op, &job);
     result = (f == NULL) ? NULL : flight_await(f);
     if (result == NULL)
         ret = ENOMEM;

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "kdc-plugin/provider/process_client.h"
+#include "kdc-plugin/provider/request.h"
 
 /* Whether a line may be logged now; *suppressed gets the number of lines that were not. */
 static int may_log(unsigned int *suppressed)
@@ -36,6 +37,7 @@ static int may_log(unsigned int *suppressed)
 
 static void log_line(krb5_context context, const char *what, const char *detail)
 {
+    const request *r = request_current(0);
     char line[1024];
     unsigned int suppressed;
 
@@ -46,7 +48,8 @@ static void log_line(krb5_context context, const char *what, const char *detail)
                  suppressed, LOG_PERIOD);
         process_client_log(context, LOG_ERR, line);
     }
-    snprintf(line, sizeof(line), "remote keys: %s: %s", what, detail);
+    snprintf(line, sizeof(line), "remote keys: %s%s%s: %s", r != NULL ? r->label : "",
+             r != NULL ? ": " : "", what, detail);
     process_client_log(context, LOG_ERR, line);
 }
 

@@ -23,6 +23,8 @@ krb5_error_code operation_begin(operation *op)
     if (op->request == NULL && krb5_c_remote_key_host()->request_slot() != NULL)
         return ENOMEM;
 
+    if (op->request != NULL)
+        op->request->asked = 1;
     op->client = process_client_get(op->context, &error);
     if (op->client == NULL)
         ret = verdict_error(op->context, MPC_UNAVAILABLE, op->what,
@@ -36,7 +38,7 @@ krb5_error_code operation_begin(operation *op)
 
 flight *operation_send(const operation *op, mpc_job *job)
 {
-    request_tell_source(op->request, job);
+    request_tell(op->request, job);
     return flight_start(op->client, job);
 }
 
@@ -50,6 +52,13 @@ static krb5_error_code gate_is_shut(const operation *op, const char *detail)
     return KRB5KDC_ERR_PREAUTH_REQUIRED;
 }
 
+static void ask_for_stream(const operation *op)
+{
+    krb5_c_remote_key_host()->prefer_stream();
+    if (op->request != NULL)
+        op->request->try_stream = 1;
+}
+
 krb5_error_code operation_land(const operation *op, const mpc_job *job, flight *f,
                             const mpc_result **result)
 {
@@ -60,7 +69,7 @@ krb5_error_code operation_land(const operation *op, const mpc_job *job, flight *
         return ENOMEM;
     verdict = (*result)->verdict;
     if (verdict == MPC_UNPROVED)
-        krb5_c_remote_key_host()->prefer_stream();
+        ask_for_stream(op);
     if (verdict == MPC_REFUSED && op->request != NULL && op->request->lost)
         verdict = MPC_UNAVAILABLE; /* the grant pays no more; who is told of a policy gives up */
     if (verdict == MPC_REFUSED && job->operation == MPC_LOGIN && job->open == NULL &&

@@ -211,6 +211,19 @@ mpc_client *process_client_get(krb5_context context, char **error)
     return result;
 }
 
+kdc_metrics *process_client_metrics(krb5_context context)
+{
+    const served_realm *realm;
+    kdc_metrics *metrics = NULL;
+
+    pthread_mutex_lock(&lock);
+    realm = realm_of(context);
+    if (realm != NULL)
+        metrics = realm->options.metrics;
+    pthread_mutex_unlock(&lock);
+    return metrics;
+}
+
 void process_client_stop(void)
 {
     served_realm *stopped, *realm;

@@ -38,6 +38,9 @@ void process_client_forget(krb5_context context);
  * mpc_text_free. */
 mpc_client *process_client_get(krb5_context context, char **error);
 
+/* Where the context's realm is counted; NULL: nowhere. */
+kdc_metrics *process_client_metrics(krb5_context context);
+
 /* Stops the clients that this process has started, and forgets all options. */
 void process_client_stop(void);
 

@@ -7,6 +7,7 @@
 #include "kdc-plugin/provider/operation.h"
 #include "kdc-plugin/provider/process_client.h"
 #include "kdc-plugin/provider/request.h"
+#include "kdc-plugin/provider/results.h"
 #include "kdc-plugin/provider/waiting.h"
 
 /* Sends what a hint prepared; without pre-authentication a login waits until it is needed, since
@@ -60,6 +61,27 @@ static void provider_flush(void *moddata)
     waiting_flush();
 }
 
+/* The line in krb5kdc's log ends with the request's name, by which the servers' logs speak of it; of
+ * one that the servers could not know there is none. */
+static const char *provider_request_result(krb5_context context, void *moddata, krb5_msgtype type,
+                                           krb5_error_code code)
+{
+    const request *r = request_current(0);
+
+    (void)moddata;
+    kdc_metrics_request(process_client_metrics(context),
+                        type == KRB5_AS_REQ ? KDC_AS_REQ : KDC_TGS_REQ, result_of(r, type, code),
+                        r != NULL && r->asked,
+                        r != NULL ? kdc_metrics_clock() - r->began : 0);
+    return r != NULL ? r->label : NULL;
+}
+
+static void provider_request_dropped(void *moddata)
+{
+    (void)moddata;
+    kdc_metrics_dropped();
+}
+
 /* No prf: its output under a user's key is as good as the password. */
 static const krb5_remote_key_vtable vtable = {
     .version = KRB5_REMOTE_KEY_VTABLE_VERSION,
@@ -71,6 +93,8 @@ static const krb5_remote_key_vtable vtable = {
     .hint_tgs = provider_hint_tgs,
     .request_done = provider_request_done,
     .flush = provider_flush,
+    .request_result = provider_request_result,
+    .request_dropped = provider_request_dropped,
 };
 
 krb5_error_code provider_register(krb5_context context, const mpc_options *options,
@@ -108,4 +132,5 @@ void provider_unregister(void)
 {
     krb5_c_register_remote_keys(NULL, NULL);
     process_client_stop();
+    kdc_metrics_stop();
 }

@@ -1,11 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kdc-plugin/provider/request.h"
 
+#include <inttypes.h>
 #include <limits.h>
+#include <sodium.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "kdc-plugin/provider/enctypes.h"
+
+static request *begin_request(void)
+{
+    request *r = calloc(1, sizeof(*r));
+
+    if (r == NULL)
+        return NULL;
+    randombytes_buf(&r->id, sizeof(r->id));
+    snprintf(r->label, sizeof(r->label), "request %016" PRIx64, r->id);
+    r->began = kdc_metrics_clock();
+    return r;
+}
 
 request *request_current(int create)
 {
@@ -14,7 +29,7 @@ request *request_current(int create)
     if (slot == NULL)
         return NULL;
     if (*slot == NULL && create)
-        *slot = calloc(1, sizeof(request));
+        *slot = begin_request();
     return *slot;
 }
 
@@ -132,7 +147,7 @@ static void add_mac(prepared_job *p, krb5_enctype enctype, const krb5_data *as_r
 
 /* Of what is judged by where it comes from: what opens something, and logins, which may be
  * anybody's (an anonymous client). */
-void request_tell_source(request *r, mpc_job *job)
+static void tell_source(request *r, mpc_job *job)
 {
     request_source unknown = {0};
     request_source *source = r != NULL ? &r->source : &unknown;
@@ -142,6 +157,15 @@ void request_tell_source(request *r, mpc_job *job)
     source_of_request(r != NULL ? r->context : NULL, source);
     job->source = source->id;
     job->source_proved = source->proved;
+}
+
+void request_tell(request *r, mpc_job *job)
+{
+    if (r != NULL) {
+        job->request = r->id;
+        r->asked = 1;
+    }
+    tell_source(r, job);
 }
 
 void request_note_client(request *r, const uint8_t *handle)
@@ -284,7 +308,7 @@ int request_send_prepared(request *r, mpc_client *client)
     if (p->job.operation != 0 && p->flight == NULL) {
         if (p->job.operation == MPC_SEAL_GRANTED)
             p->job.grant = r->grant;
-        request_tell_source(r, &p->job);
+        request_tell(r, &p->job);
         p->flight = flight_start(client, &p->job);
     }
     return p->flight != NULL;

@@ -60,7 +60,16 @@ typedef struct certificate_proof {
     krb5_data pa_pk_as_req, request_body; /* without data if it was not */
 } certificate_proof;
 
+enum { REQUEST_LABEL_BYTES = 32 };
+
 typedef struct request {
+    /* Random, so that it tells nothing: by it the logs of krb5kdc and of the three servers name the
+     * request. */
+    uint64_t id;
+    char label[REQUEST_LABEL_BYTES]; /* "request 0123456789abcdef" */
+    uint64_t began;                  /* kdc_metrics_clock() */
+    int asked;                       /* the servers were, or would have been */
+    int try_stream;                  /* they would answer if its address were proved */
     krb5_context context; /* of its realm, and that realm's client; NULL before the first operation */
     mpc_client *client_of_realm;
     int is_as; /* an AS-REQ: tickets are sealed for the client of this request */
@@ -92,8 +101,9 @@ int request_is_of(request *r, krb5_context context, mpc_client *client);
 /* The most bytes of which the servers make a checksum. */
 unsigned int max_checksummed(krb5_enctype enctype, krb5_keyusage usage);
 
-/* Says in a job that opens something where r came from, which may be NULL. */
-void request_tell_source(request *r, mpc_job *job);
+/* Says in a job which request it is for, and in one that opens something where that came from. r may
+ * be NULL. */
+void request_tell(request *r, mpc_job *job);
 
 /* Remembers by which handle the servers know the client, whatever its reply key is going to be. */
 void request_note_client(request *r, const uint8_t *handle);

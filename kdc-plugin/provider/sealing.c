@@ -49,19 +49,21 @@ static krb5_error_code land_tag(const operation *op, tag_flight *t, uint8_t *pla
 /* Lays out the message of one seal of a result and gets its tag: at once, or with that of the reply
  * if it may be late. As land_tag(). */
 static krb5_error_code finish_seal(const operation *op, const mpc_result *result, uint32_t index,
-                                   int may, const krb5_data *plain, krb5_data *message)
+                                   krb5_enctype enctype, int may, const krb5_data *plain,
+                                   krb5_data *message)
 {
-    mpc_bytes ciphertext;
+    wanted_tag tag = {result->id, index, enctype, {NULL, 0},
+                      op->request != NULL ? op->request->id : 0};
     tag_flight *t;
     uint8_t *place;
     krb5_error_code ret;
 
-    ret = gcm_lay_out(&result->seals[index], plain, message, &ciphertext);
+    ret = gcm_lay_out(&result->seals[index], plain, message, &tag.ciphertext);
     if (ret)
         return ret;
     place = gcm_tag_place(message);
     memset(place, 0, MPC_TAG_BYTES);
-    t = tag_start(op->client, result->id, index, ciphertext);
+    t = tag_start(op->client, &tag);
     if (t == NULL || !(may & TAG_MAY_BE_LATE) || op->request->late.flight != NULL)
         return land_tag(op, t, place, may);
     op->request->late = (late_tag){t, index, *message};
@@ -108,7 +110,7 @@ static krb5_error_code seal_alone(const operation *op, const mpc_seal *seal, int
                              "services");
     ret = operation_fly(op, &job, &f, &result);
     if (ret == 0 && gcm_enctype(seal->enctype))
-        ret = finish_seal(op, result, 0, may, plain, message);
+        ret = finish_seal(op, result, 0, seal->enctype, may, plain, message);
     else if (ret == 0)
         ret = cts_take_message(seal->enctype, plain, result->seals[0].message, message);
     flight_release(f);
@@ -133,7 +135,7 @@ static krb5_error_code seal_prepared(const operation *op, const mpc_seal *seal,
         return ret;
     if (r->tag_may_be_late && seal->usage == USAGE_TICKET)
         may |= TAG_MAY_BE_LATE;
-    return finish_seal(op, result, index, may, plain, message);
+    return finish_seal(op, result, index, seal->enctype, may, plain, message);
 }
 
 /* Seals a message by a job of its own; by one more if the first one's tag is lost. */

@@ -15,6 +15,9 @@ typedef struct wait_point {
     mpc_client *client;            /* that of the request's realm */
     int put_off;
     void (*begin)(struct wait_point *w);
+    enum kdc_phase phase;                   /* what is measured of it: */
+    int32_t enctype;
+    uint64_t wanted_at, asked_at, answered_at; /* kdc_metrics_clock() */
     pthread_mutex_t lock;
     int references; /* the request's, and the client's until it has answered */
     int done;
@@ -25,6 +28,36 @@ typedef struct wait_point {
  * all that a request does. */
 static TAILQ_HEAD(wait_queue, wait_point) queue = TAILQ_HEAD_INITIALIZER(queue);
 
+/* ---- what of it is measured, if the realm has metrics ---- */
+
+static void measure_ask(wait_point *w)
+{
+    kdc_metrics *m = mpc_client_metrics(w->client);
+
+    if (m == NULL)
+        return;
+    w->asked_at = kdc_metrics_clock();
+    kdc_metrics_wait(m, KDC_GATHERED, w->enctype, w->asked_at - w->wanted_at);
+}
+
+static void measure_answer(wait_point *w)
+{
+    kdc_metrics *m = mpc_client_metrics(w->client);
+
+    if (m == NULL)
+        return;
+    w->answered_at = kdc_metrics_clock();
+    kdc_metrics_wait(m, w->phase, w->enctype, w->answered_at - w->asked_at);
+}
+
+static void measure_resume(const wait_point *w)
+{
+    kdc_metrics *m = mpc_client_metrics(w->client);
+
+    if (m != NULL)
+        kdc_metrics_wait(m, KDC_RESUMED, w->enctype, kdc_metrics_clock() - w->answered_at);
+}
+
 /* Calls begin(w) at the end of the host's slice, or at once if there is none. */
 static void wait_point_begin(wait_point *w, mpc_client *client, void (*begin)(wait_point *w))
 {
@@ -32,6 +65,7 @@ static void wait_point_begin(wait_point *w, mpc_client *client, void (*begin)(wa
     w->references = 2;
     w->client = client;
     w->begin = begin;
+    w->wanted_at = mpc_client_metrics(client) != NULL ? kdc_metrics_clock() : 0;
     w->put_off = krb5_c_remote_key_host()->flush_later();
     if (w->put_off)
         TAILQ_INSERT_TAIL(&queue, w, links);
@@ -113,8 +147,10 @@ static int wait_point_await(wait_point *w)
     if (!done)
         w->token = token = host->begin_wait();
     pthread_mutex_unlock(&w->lock);
-    if (!done && token != NULL)
+    if (!done && token != NULL) {
         host->wait(token);
+        measure_resume(w);
+    }
     return done || token != NULL;
 }
 
@@ -131,6 +167,7 @@ static int wait_point_release(wait_point *w)
 struct flight {
     wait_point wait; /* first: begin() gets it */
     const mpc_job *job;
+    enum mpc_operation operation; /* when it ends the job may be gone */
     mpc_result *result;
 };
 
@@ -145,6 +182,8 @@ static void flight_done(void *arg, mpc_result *result)
     flight *f = arg;
 
     f->result = result;
+    measure_answer(&f->wait);
+    kdc_metrics_job(mpc_client_metrics(f->wait.client), f->operation, result->verdict);
     if (wait_point_done(&f->wait))
         flight_free(f);
 }
@@ -153,7 +192,18 @@ static void flight_submit(wait_point *w)
 {
     flight *f = (flight *)w;
 
+    measure_ask(w);
     mpc_client_submit(w->client, f->job, flight_done, f);
+}
+
+/* That of a job's first part; 0: it only verifies a checksum. */
+static int32_t enctype_of(const mpc_job *job)
+{
+    if (job->open != NULL)
+        return job->open->enctype;
+    if (job->seal_count > 0)
+        return job->seals[0].enctype;
+    return job->make_mac != NULL ? job->make_mac->enctype : 0;
 }
 
 flight *flight_start(mpc_client *client, const mpc_job *job)
@@ -163,6 +213,9 @@ flight *flight_start(mpc_client *client, const mpc_job *job)
     if (f == NULL)
         return NULL;
     f->job = job;
+    f->operation = job->operation;
+    f->wait.phase = KDC_JOB;
+    f->wait.enctype = enctype_of(job);
     wait_point_begin(&f->wait, client, flight_submit);
     return f;
 }
@@ -182,9 +235,7 @@ void flight_release(flight *f)
 
 struct tag_flight {
     wait_point wait; /* first: begin() gets it */
-    uint64_t job;
-    uint32_t seal;
-    mpc_bytes ciphertext;
+    wanted_tag wanted;
     enum mpc_verdict verdict;
     uint8_t tag[MPC_TAG_BYTES];
     char *detail; /* for the log; NULL if all is well */
@@ -205,6 +256,8 @@ static void tag_done(void *arg, enum mpc_verdict verdict, const uint8_t *tag, co
         memcpy(t->tag, tag, MPC_TAG_BYTES);
     if (verdict != MPC_OK)
         t->detail = strdup(detail);
+    measure_answer(&t->wait);
+    kdc_metrics_tag(mpc_client_metrics(t->wait.client), verdict);
     if (wait_point_done(&t->wait))
         tag_free(t);
 }
@@ -212,19 +265,22 @@ static void tag_done(void *arg, enum mpc_verdict verdict, const uint8_t *tag, co
 static void tag_request(wait_point *w)
 {
     tag_flight *t = (tag_flight *)w;
+    const wanted_tag *tag = &t->wanted;
 
-    mpc_client_request_tag(w->client, t->job, t->seal, t->ciphertext, tag_done, t);
+    measure_ask(w);
+    mpc_client_request_tag(w->client, tag->job, tag->seal, tag->ciphertext, tag->request, tag_done,
+                           t);
 }
 
-tag_flight *tag_start(mpc_client *client, uint64_t job, uint32_t seal, mpc_bytes ciphertext)
+tag_flight *tag_start(mpc_client *client, const wanted_tag *tag)
 {
     tag_flight *t = calloc(1, sizeof(*t));
 
     if (t == NULL)
         return NULL;
-    t->job = job;
-    t->seal = seal;
-    t->ciphertext = ciphertext;
+    t->wanted = *tag;
+    t->wait.phase = KDC_TAG;
+    t->wait.enctype = tag->enctype;
     t->verdict = MPC_UNAVAILABLE;
     wait_point_begin(&t->wait, client, tag_request);
     return t;

@@ -32,9 +32,16 @@ void flight_release(flight *f);
 /* A tag that was asked for. */
 typedef struct tag_flight tag_flight;
 
-/* Asks for a tag, now or with what other requests ask for. The ciphertext stays as it is until the
- * tag has been awaited or released. NULL if there is no memory. */
-tag_flight *tag_start(mpc_client *client, uint64_t job, uint32_t seal, mpc_bytes ciphertext);
+typedef struct wanted_tag {
+    uint64_t job;
+    uint32_t seal;        /* of the job's */
+    int32_t enctype;
+    mpc_bytes ciphertext; /* stays as it is until the tag has been awaited or released */
+    uint64_t request;     /* as in mpc_job */
+} wanted_tag;
+
+/* Asks for a tag, now or with what other requests ask for. NULL if there is no memory. */
+tag_flight *tag_start(mpc_client *client, const wanted_tag *tag);
 
 /* Waits for the tag. If the verdict is not MPC_OK, *detail is the text for the log, which belongs
  * to the flight. */

@@ -64,7 +64,7 @@ TEST_F(ClientTest, ServerLostInMidFlightFailsOnlyItsJobsAndComesBack) {
   realm_.parties[2]->behaviour.close_after_jobs = 1;
   const mpc_seal seal = {U8(tgs_), 2, 100, kEnctypeAes256Gcm, {nullptr, 0}};
   const mpc_job job = {MPC_SEAL_GRANTED, U8(user_), login.id, nullptr, &seal, 1,
-                       nullptr,          nullptr,   0,        0, {}, {}};
+                       nullptr,          nullptr,   0,        0, {}, {}, 0};
   const absl::Time start = absl::Now();
   const Answer a = Run(job);
   EXPECT_EQ(a.verdict, MPC_UNAVAILABLE);

@@ -32,13 +32,14 @@ class CtsClientTest : public ClientTest, public ::testing::WithParamInterface<in
     const mpc_open open = {U8(bob_), 1, Bytes(preauth), GetParam()};
     const mpc_seal seal = {U8(tgs_), 2, 200, kEnctypeAes256Gcm, {nullptr, 0}};
     const mpc_make_mac mac = {U8(bob_), 56, Bytes(as_req), GetParam()};
-    return Run({MPC_LOGIN, U8(bob_), /*grant=*/0, &open, &seal, 1, &mac, nullptr, 0, 0, {}, {}});
+    return Run(
+        {MPC_LOGIN, U8(bob_), /*grant=*/0, &open, &seal, 1, &mac, nullptr, 0, 0, {}, {}, 0});
   }
   void SubmitReply(uint64_t grant, const std::string& text, Inbox* inbox) {
     const mpc_seal seal = {U8(bob_), 3, static_cast<uint32_t>(text.size()), GetParam(),
                            Bytes(text)};
     const mpc_job job = {MPC_SEAL_GRANTED, U8(bob_), grant, nullptr, &seal, 1,
-                         nullptr,          nullptr,  0,     0, {}, {}};
+                         nullptr,          nullptr,  0,     0, {}, {}, 0};
     mpc_client_submit(client_, &job, Inbox::Done, inbox);
   }
   Answer Reply(uint64_t grant, const std::string& text) {

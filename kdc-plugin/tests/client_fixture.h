@@ -126,7 +126,8 @@ class ClientTest : public ::testing::Test {
     const mpc_seal seals[2] = {{U8(tgs_), 2, 200, kEnctypeAes256Gcm, {nullptr, 0}},
                                {U8(user_), 3, 300, kEnctypeAes256Gcm, {nullptr, 0}}};
     const mpc_make_mac mac = {U8(user_), 56, Bytes(as_req), kEnctypeAes256Gcm};
-    const mpc_job job = {MPC_LOGIN, U8(user_), /*grant=*/0, &open, seals, 2, &mac, nullptr, 0, 0, {}, {}};
+    const mpc_job job = {MPC_LOGIN, U8(user_), /*grant=*/0, &open, seals, 2, &mac,
+                         nullptr,   0,         0,           {},    {},    0};
     mpc_client_submit(client_, &job, Inbox::Done, inbox);
   }
   Answer Login(const std::string& preauth) {
@@ -141,7 +142,7 @@ class ClientTest : public ::testing::Test {
   }
   Answer Tag(uint64_t job, uint32_t seal, const std::string& ciphertext) {
     Inbox inbox;
-    mpc_client_request_tag(client_, job, seal, Bytes(ciphertext), Inbox::TagDone, &inbox);
+    mpc_client_request_tag(client_, job, seal, Bytes(ciphertext), 0, Inbox::TagDone, &inbox);
     return inbox.Wait(1)[0];
   }
   // What the three servers are sent from now on.

@@ -164,10 +164,10 @@ TEST_F(ClientTest, PartsOfEnctypesThatNobodyHoldsAreNotSent) {
   const mpc_seal needless = {U8(user_), 3, 4, kEnctypeAes256Gcm, Bytes(text)};
   const uint8_t* user = U8(user_);
   for (const mpc_job& job :
-       {mpc_job{MPC_LOGIN, user, 0, &open, nullptr, 0, nullptr, nullptr, 0, 0, {}, {}},
-        mpc_job{MPC_LOGIN, user, 0, nullptr, nullptr, 0, &mac, nullptr, 0, 0, {}, {}},
-        mpc_job{MPC_LOGIN, user, 0, nullptr, &no_plaintext, 1, nullptr, nullptr, 0, 0, {}, {}},
-        mpc_job{MPC_LOGIN, user, 0, nullptr, &needless, 1, nullptr, nullptr, 0, 0, {}, {}}}) {
+       {mpc_job{MPC_LOGIN, user, 0, &open, nullptr, 0, nullptr, nullptr, 0, 0, {}, {}, 0},
+        mpc_job{MPC_LOGIN, user, 0, nullptr, nullptr, 0, &mac, nullptr, 0, 0, {}, {}, 0},
+        mpc_job{MPC_LOGIN, user, 0, nullptr, &no_plaintext, 1, nullptr, nullptr, 0, 0, {}, {}, 0},
+        mpc_job{MPC_LOGIN, user, 0, nullptr, &needless, 1, nullptr, nullptr, 0, 0, {}, {}, 0}}) {
     const Answer a = Run(job);
     EXPECT_EQ(a.verdict, MPC_UNAVAILABLE);
     EXPECT_THAT(a.detail, HasSubstr("enctype"));

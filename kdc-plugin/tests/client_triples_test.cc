@@ -126,7 +126,7 @@ TEST_F(TriplesTest, WhatFollowsGoesToTheTripleThatHasTheGrant) {
       EXPECT_EQ(Tag(login.id, 0, std::string(20, 'c')).verdict, MPC_OK);
       const mpc_seal seal = {U8(tgs_), 2, 100, kEnctypeAes256Gcm, {nullptr, 0}};
       const mpc_job job = {MPC_SEAL_GRANTED, U8(user_), login.id, nullptr, &seal, 1,
-                           nullptr,          nullptr,   0,        0, {}, {}};
+                           nullptr,          nullptr,   0,        0, {}, {}, 0};
       const Answer granted = Run(job);
       EXPECT_EQ(granted.verdict, MPC_OK) << granted.detail;
       EXPECT_EQ(granted.id % 2, login.id % 2);
@@ -247,7 +247,7 @@ TEST_F(TriplesTest, AGrantIsLostWithItsTriple) {
   parties[0]->Stop();
   const mpc_seal seal = {U8(tgs_), 2, 100, kEnctypeAes256Gcm, {nullptr, 0}};
   const mpc_job job = {MPC_SEAL_GRANTED, U8(user_), login.id, nullptr, &seal, 1,
-                       nullptr,          nullptr,   0,        0, {}, {}};
+                       nullptr,          nullptr,   0,        0, {}, {}, 0};
   const Answer granted = Run(job);
   EXPECT_EQ(granted.verdict, MPC_UNAVAILABLE);
   EXPECT_TRUE(granted.outage);
@@ -375,7 +375,7 @@ class DamagedKeyTest : public TriplesTest {
         const std::string garbage = Preauth();
         const mpc_open open = {U8(carol_), 1, Bytes(garbage), kEnctypeAes256Gcm};
         const mpc_job job = {MPC_OPEN_PREAUTH, U8(carol_), 0, &open, nullptr, 0,
-                             nullptr,          nullptr,    0, 0, {}, {}};
+                             nullptr,          nullptr,    0, 0, {}, {}, 0};
         mpc_client_submit(client_, &job, Inbox::Done, &garbage_);
         absl::SleepFor(absl::Milliseconds(3));
       }

@@ -45,7 +45,8 @@ class FakeRealm {
             .cluster = 1,
             .timeout_ms = timeout_ms,
             .log = nullptr,
-            .names_realm = 0};
+            .names_realm = 0,
+            .metrics = nullptr};
   }
 
   // What every server does to its answers to jobs; null: nothing.

@@ -25,8 +25,8 @@ std::vector<KeyUsed> KeysOf(const Job& job) {
 // What an audit line says of a job, but for the principals of its keys.
 BatchJob LineOf(const WaitingJob& waiting, const Judgement& judgement) {
   const Job& job = waiting.job;
-  return {waiting.kdc,    job.id,    job.operation, PrincipalOfTicket(job),
-          waiting.digest, judgement, KeysOf(job)};
+  return {waiting.kdc, job.id,       job.operation, PrincipalOfTicket(job), waiting.digest,
+          judgement,   KeysOf(job), false,         job.request};
 }
 
 PrincipalId PrincipalOf(const Handle& handle, BatchRecords& records) {

@@ -44,6 +44,7 @@ struct BatchJob {
   Judgement judgement;
   std::vector<KeyUsed> keys{};  // of its parts, in their order
   bool computed = false;        // or its computation began
+  uint64_t request = 0;         // what the KDC said of the job: for logs alone; 0: nothing
 };
 
 // One batch that ended, well or not.

@@ -103,6 +103,14 @@ TEST(Digest, WithoutASourceItIsAsBefore) {
   EXPECT_EQ(EncodeJob(Kdc(), job), before + "\1\2\3\4\5\6\7\x08\1");
 }
 
+// It is for logs alone: a KDC that says another one at each server must not stop anything.
+TEST(Digest, TheRequestsNameIsNoPartOfIt) {
+  Job job = FullJob();
+  const std::string before = EncodeJob(Kdc(), job);
+  job.request = 17;
+  EXPECT_EQ(EncodeJob(Kdc(), job), before);
+}
+
 TEST(Digest, TagRequestBindsJobSealAndCiphertext) {
   const Digest a = JobDigest(Kdc(), FullJob());
   Digest b = a;

@@ -96,6 +96,7 @@ struct Job {
   std::vector<VerifyMacPart> verify_macs;
   Source source;
   CertificateProof certificate;  // of a login by certificate; otherwise empty
+  uint64_t request = 0;  // by which logs name it; no part of its digest
 
   friend bool operator==(const Job&, const Job&) = default;
 };

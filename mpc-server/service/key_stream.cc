@@ -10,9 +10,11 @@
 #include "mpc-server/base/limits.h"
 #include "mpc-server/base/status_macros.h"
 #include "mpc-server/base/version.h"
+#include "mpc-server/service/job_log.h"
 #include "mpc-server/service/log.h"
 #include "mpc-server/service/proto_convert.h"
 #include "mpc-server/service/refusal_log.h"
+#include "mpc-server/service/refused_jobs.h"
 #include "proto/wipe_shares.h"
 
 namespace mpckdc {
@@ -273,11 +275,12 @@ absl::Status KeyStream::TakeJob(v1::Job& in) {
   service_->TakeBytes(bytes);
   absl::StatusOr<Job> job = JobFromProto(in);
   if (!job.ok()) {
-    NoteRefusal("KeyService.job", job.status(), in.id());
+    NoteRefusal("KeyService.job", job.status(), in.id(), in.request());
     service_->tools().metrics->JobDone(Operation::kUnspecified, Verdict::kMalformed,
                                        absl::ZeroDuration());
-    Answer({in.id(), Refuse(Verdict::kMalformed, std::string(job.status().message())), {}, {}, {}},
-           bytes);
+    Judgement malformed = Refuse(Verdict::kMalformed, std::string(job.status().message()));
+    LogJob({caller_.name, in.id(), "a job", in.request()}, malformed);
+    Answer({in.id(), std::move(malformed), {}, {}, {}}, bytes);
   } else if (service_->draining()) {
     Answer({in.id(), Refuse(Verdict::kUnavailable, "the server is stopping"), {}, {}, {}}, bytes);
   } else {
@@ -287,9 +290,11 @@ absl::Status KeyStream::TakeJob(v1::Job& in) {
 }
 
 // What the engine never sees: it accounts for the jobs that it answers itself.
-void KeyStream::NoteRefusal(const char* call, const absl::Status& status, JobId id) {
+void KeyStream::NoteRefusal(const char* call, const absl::Status& status, JobId id,
+                            uint64_t request) {
   AuditLog::Fields details = {{"kdc", caller_.name}};
   if (id != 0) details["id"] = id;
+  if (request != 0) details["request"] = RequestText(request);
   details["reason"] = Text(status);
   service_->tools().refusals->Note(call, std::move(details));
 }
@@ -297,10 +302,16 @@ void KeyStream::NoteRefusal(const char* call, const absl::Status& status, JobId 
 void KeyStream::SubmitJob(Job job, size_t bytes) {
   const absl::Time start = service_->tools().clock->Now();
   const Operation operation = job.operation;
+  const uint64_t request = job.request;
   service_->tools().engine->Submit(
-      kdc_, std::move(job), [self = shared_from_this(), start, operation, bytes](JobResult result) {
+      kdc_, std::move(job),
+      [self = shared_from_this(), start, operation, request, bytes](JobResult result) {
         const KeyServiceTools& tools = self->service_->tools();
         tools.metrics->JobDone(operation, result.judgement.verdict, tools.clock->Now() - start);
+        if (!result.judgement.ok()) {
+          LogJob({self->caller_.name, result.id, OperationText(operation), request},
+                 result.judgement);
+        }
         if (self->Answer(std::move(result), bytes)) self->Advance();
       });
 }
@@ -327,7 +338,8 @@ void KeyStream::TakeTag(v1::TagRequest& in) {
       service_->tools().engine->FinishTag(kdc_, TagRequestFromProto(in));
   if (!result.judgement.ok()) {
     NoteRefusal("KeyService.tag", absl::FailedPreconditionError(result.judgement.detail),
-                result.job);
+                result.job, in.request());
+    LogJob({caller_.name, result.job, "a tag", in.request()}, result.judgement);
   }
   service_->tools().metrics->TagDone(result.judgement.verdict);
   absl::MutexLock lock(&mutex_);

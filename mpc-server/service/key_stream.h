@@ -54,7 +54,8 @@ class KeyStream final : public RawStreamReactor, public std::enable_shared_from_
   absl::Status HandleJobs(v1::KdcMessage& message);
   absl::Status TakeJob(v1::Job& job);
   void TakeTag(v1::TagRequest& request);
-  void NoteRefusal(const char* call, const absl::Status& status, JobId id = 0);
+  void NoteRefusal(const char* call, const absl::Status& status, JobId id = 0,
+                   uint64_t request = 0);
   void SubmitJob(Job job, size_t bytes);
   // Returns whether nothing is being written, so that Advance() must be called: otherwise the end
   // of the write will see to the answer. `bytes`: what the job took of the service's room.

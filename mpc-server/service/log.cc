@@ -20,6 +20,8 @@
 #include "mpc-server/base/limits.h"
 #include "mpc-server/base/one_line.h"
 #include "mpc-server/base/status_macros.h"
+#include "mpc-server/service/journal.h"
+#include "mpc-server/service/line_limit.h"
 
 namespace mpckdc {
 namespace {
@@ -35,6 +37,7 @@ class JsonFormatter : public spdlog::formatter {
         absl::FormatTime("%Y-%m-%dT%H:%M:%E6SZ", absl::FromChrono(msg.time), absl::UTCTimeZone());
     line["level"] = std::string(level.data(), level.size());
     line["message"] = std::string(msg.payload.data(), msg.payload.size());
+    for (const auto& [name, value] : FieldsOfLine()) line[name] = value;
     const std::string text =
         line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
     out.append(text.data(), text.data() + text.size());
@@ -71,7 +74,9 @@ std::unique_ptr<spdlog::formatter> MakeFormatter(bool json) {
 absl::StatusOr<spdlog::sink_ptr> MakeSink(const LogOptions& options) {
   spdlog::sink_ptr sink;
   try {
-    if (options.file.empty()) {
+    if (options.file.empty() && !options.json && StderrIsJournal()) {
+      sink = std::make_shared<JournalSink>();
+    } else if (options.file.empty()) {
       sink = std::make_shared<spdlog::sinks::stderr_sink_mt>();
     } else {
       sink = std::make_shared<spdlog::sinks::basic_file_sink_mt>(options.file);
@@ -97,31 +102,9 @@ std::shared_ptr<spdlog::logger> MakeLogger(const LogOptions& options, spdlog::si
   return logger;
 }
 
-// Strangers make gRPC report each handshake that came to nothing: a flood must not fill the disk.
-class LinesOfASecond {
- public:
-  // Whether one more may be written. `left_out`: how many were not, in the second that ended.
-  bool Take(int64_t second, size_t* left_out) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    *left_out = 0;
-    if (second != second_) {
-      if (lines_ > limits::kRefusalLinesPerSecond) {
-        *left_out = lines_ - limits::kRefusalLinesPerSecond;
-      }
-      second_ = second;
-      lines_ = 0;
-    }
-    return ++lines_ <= limits::kRefusalLinesPerSecond;
-  }
-
- private:
-  std::mutex mutex_;
-  int64_t second_ = 0;
-  size_t lines_ = 0;
-};
-
+// Strangers make gRPC report each handshake that came to nothing.
 void LogGrpc(gpr_log_func_args* args) {
-  static auto* const lines = new LinesOfASecond;
+  static auto* const lines = new LineLimit;
   if (args->severity != GPR_LOG_SEVERITY_ERROR) return;
   size_t left_out = 0;
   const bool room = lines->Take(absl::ToUnixSeconds(absl::Now()), &left_out);
@@ -161,6 +144,20 @@ absl::Status ReopenLog() {
     options = state.options;
   }
   return options.file.empty() ? absl::OkStatus() : StartLog(options);
+}
+
+// Of the line that the thread is writing: the loggers write before they return.
+thread_local const LineFields* fields_of_line = nullptr;
+
+const LineFields& FieldsOfLine() {
+  static const auto* const none = new LineFields;
+  return fields_of_line == nullptr ? *none : *fields_of_line;
+}
+
+void LogWith(const LineFields& fields, spdlog::level::level_enum level, const std::string& text) {
+  fields_of_line = &fields;
+  Log().log(level, "{}", text);
+  fields_of_line = nullptr;
 }
 
 spdlog::logger& Log() {

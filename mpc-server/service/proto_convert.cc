@@ -110,6 +110,7 @@ absl::StatusOr<Job> JobFromProto(v1::Job& in) {
   job.deadline_ms = std::min(in.deadline_ms(), longest);
   job.grant = in.grant();
   job.source = {in.source(), in.source_proved()};
+  job.request = in.request();
   if (in.has_certificate()) {
     v1::CertificateProof& proof = *in.mutable_certificate();
     job.certificate = {std::move(*proof.mutable_pa_pk_as_req()),

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "mpc-server/base/bytes.h"
+#include "mpc-server/service/job_log.h"
 #include "mpc-server/service/log.h"
 
 namespace mpckdc {
@@ -43,6 +44,7 @@ void AppendJob(const BatchJob& job, std::string* out) {
   if (!job.judgement.detail.empty()) {
     absl::StrAppend(out, ",\"detail\":", audit::JsonText(job.judgement.detail));
   }
+  if (job.request != 0) absl::StrAppend(out, ",\"request\":\"", RequestText(job.request), "\"");
   if (job.computed && !job.judgement.ok()) absl::StrAppend(out, ",\"computed\":true");
   AppendKeys(job.keys, out);
   out->push_back('}');
