@@ -12,6 +12,7 @@ if(MPCKDC_SANITIZE)
   # What it must be told of absl::Mutex (integration-tests/sanitize/thread_annotations.cc).
   if(MPCKDC_SANITIZE STREQUAL thread)
     set(annotations ${CMAKE_SOURCE_DIR}/integration-tests/sanitize/thread_annotations.cc)
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${annotations})
     file(STRINGS ${annotations} lines REGEX "(WRAP\\(|__wrap_)[0-9A-Za-z_]+\\)?\\(")
     foreach(line ${lines})
       if(line MATCHES "WRAP\\(([0-9A-Za-z_]+)\\)\\(")
@@ -24,3 +25,24 @@ if(MPCKDC_SANITIZE)
     link_libraries(mpckdc_thread_annotations)
   endif()
 endif()
+
+# Planted bugs, which must be found, and each by its name.
+function(mpckdc_sanitize_control)
+  if(NOT MPCKDC_SANITIZE)
+    return()
+  endif()
+  add_executable(sanitize_control ${CMAKE_SOURCE_DIR}/integration-tests/sanitize/control.cc)
+  target_link_libraries(sanitize_control PRIVATE absl::synchronization Threads::Threads)
+  set(bugs "heap:heap-buffer-overflow" "overflow:signed integer overflow")
+  if(MPCKDC_SANITIZE STREQUAL thread)
+    set(bugs "race:data race" "mutex:mutex. nothing found")
+  endif()
+  foreach(bug ${bugs})
+    string(REGEX MATCH "^([a-z]+):(.*)$" matched ${bug})
+    # The exit status of what was found would hide whether it was.
+    add_test(NAME sanitize_control_${CMAKE_MATCH_1}
+      COMMAND sh -c "$<TARGET_FILE:sanitize_control> ${CMAKE_MATCH_1} || true")
+    set_tests_properties(sanitize_control_${CMAKE_MATCH_1} PROPERTIES
+      PASS_REGULAR_EXPRESSION "${CMAKE_MATCH_2}")
+  endforeach()
+endfunction()

@@ -141,8 +141,21 @@ def minimise(target, work):
 
 # ---- Coverage ----
 
+class Lines:
+    """Of one file: of all its functions, and of those that any input has entered."""
+    def __init__(self):
+        self.ran = self.count = self.entered_ran = self.entered_count = 0
+
+    def add(self, count, missed):
+        self.ran += count - missed
+        self.count += count
+        if missed < count:
+            self.entered_ran += count - missed
+            self.entered_count += count
+
+
 def coverage(targets, profiles, work):
-    """{file: (lines that ran, lines that are there)} of all that the targets are to cover, together."""
+    """{file: Lines} of all that the targets are to cover, together."""
     merged = work / 'all.profdata'
     subprocess.run([tool('llvm-profdata'), 'merge', '-sparse', '-o', merged, *profiles], check=True)
     programs = list(dict.fromkeys(target.program for target in targets))
@@ -150,10 +163,17 @@ def coverage(targets, profiles, work):
     if not files:
         return {}
     objects = [argument for program in programs[1:] for argument in ('-object', program)]
-    out = subprocess.run([tool('llvm-cov'), 'export', '-summary-only', f'-instr-profile={merged}', programs[0],
+    out = subprocess.run([tool('llvm-cov'), 'report', '-show-functions', f'-instr-profile={merged}', programs[0],
                           *objects, *files], check=True, capture_output=True, text=True).stdout
-    lines = {entry['filename']: entry['summary']['lines'] for entry in json.loads(out)['data'][0]['files']}
-    return {path: (lines[path]['covered'], lines[path]['count']) if path in lines else (0, 0) for path in files}
+    covered = {path: Lines() for path in files}
+    path = None
+    for line in out.splitlines():
+        if named := re.match(r"File '(.*)':$", line):
+            path = named[1]
+        # Name, regions, missed, percent, lines, missed, ...
+        elif (words := line.split()) and len(words) >= 7 and words[4].isdigit() and words[0] != 'TOTAL':
+            covered[path].add(int(words[4]), int(words[5]))
+    return covered
 
 
 # ---- What is said ----
@@ -164,13 +184,18 @@ def print_row(row):
           f"{row['found']:>7,} {row['features']:>9,}  {ending}", flush=True)
 
 
+def percent(part, whole):
+    return 100 * part / whole if whole else 0
+
+
 def print_coverage(covered):
-    print(f"\n{'lines run':>10} {'of':>6} {'':>6}  file")
-    for path, (ran, count) in covered.items():
-        percent = 100 * ran / count if count else 0
+    """A file has more than a parser, so functions that nothing enters are told apart."""
+    print(f"\n{'lines run':>10} {'of':>6} {'':>6} {'of functions entered':>21}  file")
+    for path, lines in covered.items():
         name = path[len(str(TOP)) + 1:] if path.startswith(f'{TOP}/') else path
         name = re.sub(r'^.*/fuzz-krb5/[^/]*/', 'krb5: ', name)
-        print(f'{ran:>10} {count:>6} {percent:>5.1f}%  {name}')
+        print(f'{lines.ran:>10} {lines.count:>6} {percent(lines.ran, lines.count):>5.1f}% '
+              f'{percent(lines.entered_ran, lines.entered_count):>20.1f}%  {name}')
 
 
 def try_control(targets, options, work):
@@ -239,7 +264,8 @@ def main():
         if covered:
             print_coverage(covered)
     if options.json:
-        options.json.write_text(json.dumps({'targets': rows, 'lines': covered}, indent=1) + '\n')
+        options.json.write_text(json.dumps({'targets': rows, 'lines': {path: vars(lines) for path, lines in covered.items()}},
+                                           indent=1) + '\n')
     crashed = [row['target'] for row in rows if row['crash']]
     print(f"\n{len(rows)} targets, {sum(row['executions'] for row in rows):,} executions, "
           f"{len(crashed)} with a crash {' '.join(crashed)}")

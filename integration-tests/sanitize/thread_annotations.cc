@@ -6,6 +6,7 @@
 // library evaluates while it waits are not looked at.
 #include <sanitizer/tsan_interface.h>
 
+#include "absl/synchronization/blocking_counter.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
 
@@ -40,6 +41,7 @@ class Waiting {
 
 extern "C" {
 
+using absl::BlockingCounter;
 using absl::Condition;
 using absl::CondVar;
 using absl::Duration;
@@ -102,6 +104,17 @@ bool WRAP(7CondVar16WaitWithDeadlineEPNS0_5MutexENS0_4TimeE)(CondVar* variable, 
                                                              Time deadline) {
   const Waiting waiting(mutex);
   return REAL(7CondVar16WaitWithDeadlineEPNS0_5MutexENS0_4TimeE)(variable, mutex, deadline);
+}
+
+bool REAL(15BlockingCounter14DecrementCountEv)(BlockingCounter*);
+bool WRAP(15BlockingCounter14DecrementCountEv)(BlockingCounter* counter) {
+  __tsan_release(counter);
+  return REAL(15BlockingCounter14DecrementCountEv)(counter);
+}
+void REAL(15BlockingCounter4WaitEv)(BlockingCounter*);
+void WRAP(15BlockingCounter4WaitEv)(BlockingCounter* counter) {
+  REAL(15BlockingCounter4WaitEv)(counter);
+  __tsan_acquire(counter);
 }
 
 void REAL(12Notification6NotifyEv)(Notification*);

@@ -86,7 +86,8 @@ TEST_F(ChainTest, LinesOfFormat2AreReadAndVerified) {
   };
   for (const int version : {2, 1, 4}) {
     std::vector<std::string> mixed = {of_version(lines[0], version)};
-    const std::optional<Line> first = ParseLine(mixed[0].substr(0, mixed[0].size() - 1));
+    const std::string text = mixed[0].substr(0, mixed[0].size() - 1);  // the line points into it
+    const std::optional<Line> first = ParseLine(text);
     ASSERT_EQ(first.has_value(), version == 2) << version;
     if (!first) continue;
     EXPECT_EQ(first->version, 2u);

@@ -19,7 +19,7 @@ constexpr size_t kLeastPieceLabels = 512;
 constexpr size_t PackedBytes(size_t bits) { return (bits + 7) / 8; }
 
 uint8_t* PutBytes(const void* bytes, size_t size, uint8_t* to) {
-  std::memcpy(to, bytes, size);
+  if (size != 0) std::memcpy(to, bytes, size);  // nothing may lie nowhere
   return to + size;
 }
 uint8_t* PutLabels(absl::Span<const Label> labels, uint8_t* to) {

@@ -244,6 +244,7 @@ TEST(ConfigTest, ThePrivateKeyMayBeACredential) {
 
 TEST(ConfigTest, SyntaxErrorNamesItsLine) {
   EXPECT_THAT(ErrorOf(With("party = 1", "party = = 1")), HasSubstr("dir/f.toml:2: "));
+  EXPECT_THAT(ErrorOf(With("party = 1", "part\xc3\xa9 = 1")), HasSubstr("dir/f.toml:2: "));
   // toml++ asserts that a section's name begins as one.
   EXPECT_THAT(ErrorOf(With("party = 1", "[#peers]")), HasSubstr("dir/f.toml:2: "));
 }
