@@ -21,12 +21,29 @@ chroot_tools debootstrap dpkg-dev
 for tool in ip:iproute2 ssh-keygen:openssh-client readelf:binutils; do
   command -v "${tool%%:*}" > /dev/null || apt-get -q -y --no-install-recommends install "${tool#*:}"
 done
+
+# Debian may have a newer krb5 than the one that ours are built on. It would stay away from a machine with the pin
+# of deploy/README.md, but these install Debian's first: they do without the newer one.
+hold_back_newer_krb5() {
+  local ours version preferences=$base/etc/apt/preferences.d/newer-krb5
+  ours=$(sed -n 's/^Version: \(.*\)+mpckdc.*/\1/p' "$packages"/krb5_*.dsc)
+  rm -f "$preferences"
+  for version in $(chroot "$base" apt-cache madison krb5-kdc | awk '{ print $3 }'); do
+    dpkg --compare-versions "$version" gt "$ours" || continue
+    echo "$release: NOTE: Debian has krb5 $version, ours are built on $ours: deploy/packages/rebuild-krb5 $release"
+    printf 'Package: src:krb5\nPin: version %s\nPin-Priority: -1\n\n' "$version" >> "$preferences"
+  done
+}
+
 if [ ! -e "$base/.complete" ]; then
   rm -rf --one-file-system "$base"
   chroot_make "$release" "$base" "$packages/log"
+  chroot "$base" apt-get -q update
+  hold_back_newer_krb5
   "$here/../progress.sh" "$release: systemd and ssh for the bare machines" "$packages/log/base.log" \
-    chroot "$base" /bin/sh -c 'apt-get -q update && DEBIAN_FRONTEND=noninteractive apt-get -q -y \
-      --no-install-recommends install systemd-sysv openssh-server openssh-client' 
+    chroot "$base" /bin/sh -c 'DEBIAN_FRONTEND=noninteractive apt-get -q -y \
+      --no-install-recommends install systemd-sysv openssh-server openssh-client'
   touch "$base/.complete"
 fi
+hold_back_newer_krb5
 exec "${PYTHON:-/usr/bin/python3}" -B "$here/check/cases.py" "$release" "$base" "$packages" "$@"

@@ -4,6 +4,7 @@
 
 import pathlib
 import re
+import resource
 import shutil
 import subprocess
 import sys
@@ -109,7 +110,10 @@ def realm_case(cluster):
     seconds = time.monotonic() - began
     shown = cluster['admin'].run('klist -e')
     expect('krbtgt/EXAMPLE.COM@EXAMPLE.COM' in shown, f'no ticket: {shown}')
-    expect('aes256-gcm' in shown, f'the session key is of no gcm type: {shown}')
+    said = (WORK / 'readme.log').read_text()
+    expect('command not found' not in said, f'a command of the page is in none of the packages: {said}')
+    traced = cluster['admin'].run(f"echo '{PASSWORD}' | KRB5_TRACE=/dev/stdout kinit alice")
+    expect('Selected etype info: etype aes256-gcm' in traced, f'the client does not use a gcm type: {traced}')
     expect(seconds < 60 * MINUTES, f'the realm answered after {seconds:.0f} s')
     wrong = cluster['admin'].run("echo wrong | kinit alice", check=False)
     expect('Password incorrect' in wrong, f'a wrong password was not refused as one: {wrong}')
@@ -128,7 +132,8 @@ def units_case(cluster):
     denied = server.run('setpriv --reuid mpc-kdc --regid mpc-kdc --clear-groups cat /etc/mpc-kdc/peer.key', check=False)
     expect('Permission denied' in denied, 'the server\'s user reads the private key\'s file')
     limits = server.run(f'grep -E "core|locked" /proc/{shown["MainPID"]}/limits')
-    expect(re.search(r'core file size\s+0\s+0', limits) and re.search(r'locked memory\s+unlimited', limits), limits)
+    expect(re.search(r'core file size\s+0\s+0', limits) and re.search(rf'locked memory\s+{most_locked_memory()}\s', limits),
+           limits)
     server.run('systemctl reload mpc-server')
     units = [(server, 'mpc-server'), (kdc, 'krb5-kdc'), (kdc, 'krb5-admin-server'), (cluster['admin'], 'mpc-rotate-krbtgt')]
     for machine, unit in units:
@@ -139,6 +144,13 @@ def units_case(cluster):
         expect(unit not in complaints, f'{unit}: {complaints}')
         say(f'units: {unit} is exposed {exposure}')
     log_in(cluster['admin'])
+
+
+def most_locked_memory():
+    """What LimitMEMLOCK=infinity gives here: where root may not raise its limits, what we have."""
+    raised = subprocess.run(['prlimit', '--memlock=unlimited', 'true'], stderr=subprocess.DEVNULL).returncode == 0
+    hard = resource.getrlimit(resource.RLIMIT_MEMLOCK)[1]
+    return 'unlimited' if raised or hard == resource.RLIM_INFINITY else hard
 
 
 def watchdog_case(cluster):
