@@ -130,6 +130,12 @@ absl::Status ShareStore::CheckCopy(const KvTxn& txn, const EpochView& view, cons
         copy.principal));
   }
   RETURN_IF_ERROR(old.status());
+  // Where the copy was staged by a version whose names do not say of which key it is one.
+  if (old->gate != copy.gate) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "key ", HandleText(copied->handle), " got another gate while it was renamed to ",
+        copy.principal));
+  }
   return CheckNotRetired(txn, copied->handle, old->principal,
                          copy.key_class == KeyClass::kHistory);
 }

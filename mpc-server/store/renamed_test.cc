@@ -11,10 +11,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "mpc-server/base/bytes.h"
 #include "mpc-server/base/limits.h"
 #include "mpc-server/store/lmdb.h"
 #include "mpc-server/store/postgres.h"
+#include "mpc-server/store/record_format.h"
 #include "mpc-server/store/share_store.h"
+#include "mpc-server/store/staging.h"
 #include "mpc-server/testing/folder.h"
 #include "mpc-server/testing/memory_engine.h"
 #include "mpc-server/testing/postgres_cluster.h"
@@ -320,6 +323,31 @@ TEST_P(RenamedTest, AGateThatIsSetInBetweenEndsTheRenaming) {
   ASSERT_TRUE(store_->SetGate({&bob.info.handle, 1}, Gate::kPkinit).ok());
   EXPECT_EQ(*store_->Commit(second, kNow), 1u);
   EXPECT_EQ(store_->Get(again.to)->info.gate, Gate::kPkinit);
+}
+
+// ATTACK. A copy that the version before has staged has a name that does not say of which key it is one,
+// so nothing that is done to the key finds it: it would come with the gate of then, of which the
+// administrator was told that it is gone.
+TEST_P(RenamedTest, ACopyThatTheVersionBeforeHasStagedBringsNoOldGate) {
+  const KeyRecord old = Committed(kOld);
+  const RenamedKey key = As(old);
+  const TransactionId txn = NewTxn();
+  ASSERT_TRUE(Rename(txn, {key}).ok());
+  store_.reset();
+  ASSERT_TRUE(Engine()->Write("as the version before", [&](KvTxn& write) -> absl::Status {
+    const std::string before = StagedKey(txn, key.to);
+    const std::string name = absl::StrCat(before, AsText(old.info.handle));
+    const auto sealed = write.Get(record_format::kStaged, name);
+    if (!sealed.ok()) return sealed.status();
+    const std::string copy(AsText(*sealed));
+    const absl::Status gone = write.Delete(record_format::kStaged, name);
+    return gone.ok() ? write.Put(record_format::kStaged, before, copy) : gone;
+  }).ok());
+  Reopen();
+  ASSERT_TRUE(store_->SetGate({&old.info.handle, 1}, Gate::kPkinit).ok());
+  EXPECT_FALSE(store_->Commit(txn, kNow).ok());
+  EXPECT_TRUE(absl::IsNotFound(store_->Get(key.to).status())) << "a key that logs in without card";
+  EXPECT_TRUE(store_->Abort(txn).ok());
 }
 
 // A key of one handle is staged once: as a copy of another key, or as none.
