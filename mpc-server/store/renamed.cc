@@ -69,7 +69,7 @@ absl::StatusOr<KeyRecord> ShareStore::RenamedIn(const KvTxn& txn, const EpochVie
     info.key_class = KeyClass::kHistory;
     record.usages.clear();
   }
-  record.copied = CopiedFrom{from, record.lineage()};
+  record.copied = CopiedFrom{from, record.lineage(), record.replay_handle()};
   info.handle = key.to;
   info.principal = principal;
   info.principal_id = PrincipalIdOf(principal);
