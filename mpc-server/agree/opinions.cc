@@ -75,7 +75,8 @@ Judgement CheckNew(const WaitingJob& waiting, const ReplayCache& replays, BatchR
     const Enctype& enctype = *FindEnctype(key.info.enctype);
     const Nonce id = enctype.is_gcm() ? ParseMessage(open.message)->nonce
                                       : ReplayIdOf(*ParseCtsMessage(enctype, open.message));
-    return replays.Look(key.replay_handle(), id, ClaimantOf(waiting.kdc), UseOf(job), now);
+    return replays.Look(key.replay_handle(), id,
+                        ClaimantOf(waiting.kdc, key.info.principal_id), UseOf(job), now);
   }
   return Ok();
 }

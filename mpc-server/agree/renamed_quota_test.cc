@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Keys under other names (RenameKeys): guesses at them and their pre-auths, in three engines.
+#include <optional>
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "gtest/gtest.h"
+#include "mpc-server/job/preauth_timestamp.h"
+#include "mpc-server/key/message_format.h"
+#include "mpc-server/store/replay_entry.h"
 #include "mpc-server/testing/jobs.h"
 #include "mpc-server/testing/quota_realm.h"
 
@@ -31,6 +36,55 @@ TEST_P(KeyQuotaTest, APreauthIsSpentForTheCopiesOfItsKey) {
   EXPECT_VERDICT(realm.Run(realm.Login(next, after)), Verdict::kOk);
   realm.kdc().name = "a third";
   EXPECT_VERDICT(realm.Run(realm.Login(realm.alice, after)), Verdict::kReplay);
+}
+
+// ATTACK. The KDC that brought it may present a pre-auth again for a minute. That is for an answer that
+// was lost, and not a login under the other name, whose user has shown nothing.
+TEST_P(KeyQuotaTest, APreauthIsForOneName) {
+  QuotaRealm realm(GetParam().enctype, Of({}));
+  const PlainKey copy = realm.Copy(realm.alice, "alice.smith@EXAMPLE.COM", Handle{77});
+  const std::string preauth = realm.Preauth(realm.alice), hers = realm.Preauth(copy);
+  EXPECT_VERDICT(realm.Run(realm.Login(realm.alice, preauth)), Verdict::kOk);
+  EXPECT_VERDICT(realm.Run(realm.Login(copy, preauth)), Verdict::kReplay)
+      << "a TGT of " << copy.info.principal;
+  EXPECT_VERDICT(realm.Run(realm.Login(realm.alice, preauth)), Verdict::kOk) << "as before";
+  EXPECT_VERDICT(realm.Run(realm.Login(copy, hers)), Verdict::kOk);
+  EXPECT_VERDICT(realm.Run(realm.Login(realm.alice, hers)), Verdict::kReplay);
+}
+
+// ATTACK. The version before wrote pre-auths down under the key's handle. Who has one and waits for the
+// upgrade, of a few minutes, would log in with it at another KDC.
+TEST_P(KeyQuotaTest, APreauthOfBeforeTheUpgradeIsSpent) {
+  QuotaRealm realm(GetParam().enctype, Of({}));
+  const std::string preauth = realm.Preauth(realm.alice);
+  const Enctype& enctype = *FindEnctype(GetParam().enctype);
+  ReplayEntry entry{realm.alice.info.handle, {}, absl::Now() + absl::Minutes(10)};
+  entry.nonce = enctype.is_gcm() ? ParseMessage(preauth)->nonce
+                                 : ReplayIdOf(*ParseCtsMessage(enctype, preauth));
+  realm.StopAll();
+  for (int p = 0; p < kParties; ++p) {
+    ASSERT_TRUE(realm.store(p).ClaimReplayEntries({&entry, 1}, [](auto...) {
+      return std::nullopt;
+    }).ok());
+  }
+  realm.StartAll();
+  ASSERT_TRUE(realm.WaitConnected());
+  EXPECT_VERDICT(realm.Run(realm.Login(realm.alice, preauth)), Verdict::kReplay);
+  EXPECT_EQ(realm.LoginVerdict(realm.alice), Verdict::kOk);
+}
+
+// Who gets the name when it is free again has nothing to do with the copies of the key that had it: the
+// nonce is the client's, and one that he who was renamed has used is not spent for her.
+TEST(RenamedReplays, AreNotThoseOfWhoGetsTheNameNext) {
+  QuotaRealm realm;
+  const PlainKey copy = realm.Copy(realm.alice, "alice.smith@EXAMPLE.COM", Handle{77});
+  const PlainKey next = realm.AddKey(realm.alice.info.principal, KeyClass::kUser, kEnctypeAes128Gcm);
+  const auto preauth = [](const PlainKey& key) {
+    return PlainSealText(key, kUsagePreauth, Nonce{1, 2, 3}, "", EncodePreauthTimestamp(absl::Now()));
+  };
+  EXPECT_VERDICT(realm.Run(realm.Login(copy, preauth(copy))), Verdict::kOk);
+  realm.kdc().name = "another";
+  EXPECT_VERDICT(realm.Run(realm.Login(next, preauth(next))), Verdict::kOk);
 }
 
 // Names add no guesses: those at all copies of a key are one principal's, beside those at the key

@@ -75,8 +75,9 @@ Judgement Judge::CheckPreauth(const JobWork& work, const OpenWork& open, absl::T
         "smallest clock_skew of the three servers");
   }
   const Nonce id = open.ReplayId();
-  const Handle& handle = KeyOf(open.form).replay_handle;
-  const Claimant claimant = ClaimantOf(work.received->kdc);
+  const KeyUse& key = KeyOf(open.form);
+  const Handle& handle = key.replay_handle;
+  const Claimant claimant = ClaimantOf(work.received->kdc, key.info->principal_id);
   const Job& job = work.received->job;
   Judgement seen = replays_->Look(handle, id, claimant, UseOf(job), now);
   if (!seen.ok()) return seen;

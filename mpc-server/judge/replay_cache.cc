@@ -33,7 +33,7 @@ Judgement PresentAgain(Budget* budget, const Claimant& claimant, const GrantUse&
                        const GrantUse& spare, absl::Time now) {
   const ReplayClaim& claim = budget->entry->claim;
   if (claim.claimant == Claimant{}) return AcceptedBefore("");
-  if (claim.claimant != claimant) return AcceptedBefore(", from another KDC");
+  if (claim.claimant != claimant) return AcceptedBefore(", from another KDC or in another name");
   if (now >= claim.since + limits::kGrantLife) return AcceptedBefore(", and its grant has ended");
   if (UnderAnotherKey(PaidOf(claim), need)) {
     return AcceptedBefore(", for a ticket under another key");
@@ -54,13 +54,23 @@ Judgement AnswerTo(const BudgetAsk& ask, Budget* budget, absl::Time now) {
 
 }  // namespace
 
-Claimant ClaimantOf(const KdcIdentity& kdc) {
-  std::string bytes("mpc-kdc claimant v1");
+namespace {
+
+Claimant HashOf(absl::string_view label, absl::string_view what) {
+  std::string bytes(label);
   bytes.push_back('\0');
-  const Digest digest = Sha256(absl::StrCat(bytes, kdc.name));
+  const Digest digest = Sha256(absl::StrCat(bytes, what));
   Claimant claimant;
   std::copy_n(digest.begin(), claimant.size(), claimant.begin());
   return claimant;
+}
+
+}  // namespace
+
+Claimant ClaimantOf(const KdcIdentity& kdc) { return HashOf("mpc-kdc claimant v1", kdc.name); }
+
+Claimant ClaimantOf(const KdcIdentity& kdc, const PrincipalId& principal) {
+  return HashOf("mpc-kdc claimant v2", absl::StrCat(AsText(principal), kdc.name));
 }
 
 struct ReplayCache::Group {

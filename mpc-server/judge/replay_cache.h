@@ -40,6 +40,9 @@ namespace mpckdc {
 // Who presents a pre-auth: a KDC by the name in its certificate, which a renewed one keeps, with
 // all its processes and sessions.
 Claimant ClaimantOf(const KdcIdentity& kdc);
+// Of a pre-auth: in the name of a principal. Copies of a key have other names (key_record.h), and what
+// was shown for one may not be presented again for another.
+Claimant ClaimantOf(const KdcIdentity& kdc, const PrincipalId& principal);
 
 // What a job that is good asks of a budget: one that presents a pre-auth, or a SEAL_GRANTED.
 struct BudgetAsk {

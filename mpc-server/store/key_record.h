@@ -35,6 +35,7 @@ struct UsageKey {
 struct CopiedFrom {
   Handle handle{};        // the one that was copied
   PrincipalId lineage{};  // of the first of them, LineageOf() the principal whose it was
+  Handle first{};         // the key that is no copy, of which all are
 
   friend bool operator==(const CopiedFrom&, const CopiedFrom&) = default;
 };
@@ -54,7 +55,7 @@ struct KeyRecord {
   // whatever names they have.
   const PrincipalId& guessed() const { return copied ? copied->lineage : info.principal_id; }
   // Under what its pre-auths are remembered (replay_entry.h): one is spent for all copies of the key.
-  Handle replay_handle() const { return lineage(); }
+  const Handle& replay_handle() const { return copied ? copied->first : info.handle; }
   // The usage's key, or nullptr when the record has none.
   const UsageKey* FindUsage(uint32_t usage) const;
   std::vector<uint32_t> UsageNumbers() const;

@@ -71,7 +71,7 @@ void AppendInfo(SecretBytes& out, const KeyRecord& record) {
   AppendUint(out, info.kvno, 4);
   AppendUint(out, static_cast<uint32_t>(info.enctype), 4);
   AppendUint(out, static_cast<uint32_t>(info.salt_type), 4);
-  AppendUint(out, static_cast<uint8_t>(info.key_class) | (record.copied ? rf::kCopiedBit : 0), 1);
+  AppendUint(out, static_cast<uint8_t>(info.key_class) | (record.copied ? rf::kCopyBits : 0), 1);
   AppendUint(out, static_cast<uint8_t>(info.gate), 1);
   AppendUint(out, info.principal.size(), 2);
   AppendUint(out, info.salt.size(), 2);
@@ -82,6 +82,21 @@ void AppendInfo(SecretBytes& out, const KeyRecord& record) {
   if (!record.copied) return;
   AppendBytes(out, record.copied->handle);
   AppendBytes(out, record.copied->lineage);
+  AppendBytes(out, record.copied->first);
+}
+
+// The version before wrote whose the first of the copies was, and not which key.
+CopiedFrom ReadCopied(ByteReader& in, bool has_lineage) {
+  CopiedFrom copied;
+  in.Into(copied.handle);
+  in.Into(copied.lineage);
+  copied.first = copied.handle;
+  if (has_lineage) {
+    in.Into(copied.first);
+  } else {
+    copied.lineage = LineageOf(copied.lineage);
+  }
+  return copied;
 }
 
 KeyInfo ReadInfo(const Handle& handle, ByteReader& in, Counts& counts) {
@@ -90,8 +105,9 @@ KeyInfo ReadInfo(const Handle& handle, ByteReader& in, Counts& counts) {
   info.kvno = static_cast<uint32_t>(in.Uint(4));
   info.enctype = static_cast<int32_t>(in.Uint(4));
   info.salt_type = static_cast<int32_t>(in.Uint(4));
-  const auto class_and_bit = static_cast<uint8_t>(in.Uint(1));
-  info.key_class = static_cast<KeyClass>(class_and_bit & ~rf::kCopiedBit);
+  const auto class_and_bits = static_cast<uint8_t>(in.Uint(1));
+  const bool has_lineage = (class_and_bits & rf::kLineageBit) != 0;
+  info.key_class = static_cast<KeyClass>(class_and_bits & ~rf::kCopyBits);
   info.gate = static_cast<Gate>(in.Uint(1));
   const size_t principal_bytes = in.Uint(2);
   const size_t salt_bytes = in.Uint(2);
@@ -99,10 +115,10 @@ KeyInfo ReadInfo(const Handle& handle, ByteReader& in, Counts& counts) {
   counts.usages = in.Uint(1);
   info.principal = std::string(AsText(in.Bytes(principal_bytes)));
   info.salt = std::string(AsText(in.Bytes(salt_bytes)));
-  if ((class_and_bit & rf::kCopiedBit) != 0) {
-    counts.copied.emplace();
-    in.Into(counts.copied->handle);
-    in.Into(counts.copied->lineage);
+  if ((class_and_bits & rf::kCopiedBit) != 0) {
+    counts.copied = ReadCopied(in, has_lineage);
+  } else if (has_lineage) {
+    info.key_class = static_cast<KeyClass>(class_and_bits);  // there is none: it is damaged
   }
   info.principal_id = PrincipalIdOf(info.principal);
   info.before_cammac = counts.usages < UsagesOf(info.key_class).size();

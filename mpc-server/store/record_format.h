@@ -34,14 +34,17 @@ inline constexpr size_t kKeyBytes = 32;
 // ---- Plaintext of a key record ----
 // kvno (4) | enctype (4) | salt type (4) | class (1) | gate (1) | principal length (2) |
 // salt length (2) | base blocks (1) | usages (1) | principal | salt |
-// of a copy, whose class has the bit kCopiedBit: handle (16) | lineage (16) |
+// of a copy, whose class has the bits kCopiedBit and kLineageBit: handle (16) | lineage (16) |
+//   first (16); if kCopiedBit alone: handle (16) | id of the first owner (16), which is read |
 // base: per block x (16) | a (16) |
 // per usage: usage (4) | round keys (1) | per round key x (16) | a (16) |
 //   gcm:      H x (16) | H a (16)
 //   17 to 20: blocks of HMAC states (1) | per block x (16) | a (16)
 inline constexpr size_t kKeyFixedBytes = 20;
 inline constexpr uint8_t kCopiedBit = 0x80;
-inline constexpr size_t kCopiedBytes = 32;
+inline constexpr uint8_t kLineageBit = 0x40;
+inline constexpr uint8_t kCopyBits = kCopiedBit | kLineageBit;
+inline constexpr size_t kCopiedBytes = 48;
 inline constexpr size_t kShareBytes = 32;        // one SharedBlock: x | a
 inline constexpr size_t kUsageFixedBytes = 5;
 inline constexpr size_t kMacCountBytes = 1;

@@ -69,7 +69,7 @@ absl::StatusOr<KeyRecord> ShareStore::RenamedIn(const KvTxn& txn, const EpochVie
     info.key_class = KeyClass::kHistory;
     record.usages.clear();
   }
-  record.copied = CopiedFrom{from, record.lineage()};
+  record.copied = CopiedFrom{from, record.lineage(), record.replay_handle()};
   info.handle = key.to;
   info.principal = principal;
   info.principal_id = PrincipalIdOf(principal);
@@ -130,6 +130,12 @@ absl::Status ShareStore::CheckCopy(const KvTxn& txn, const EpochView& view, cons
         copy.principal));
   }
   RETURN_IF_ERROR(old.status());
+  // Where the copy was staged by a version whose names do not say of which key it is one.
+  if (old->gate != copy.gate) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "key ", HandleText(copied->handle), " got another gate while it was renamed to ",
+        copy.principal));
+  }
   return CheckNotRetired(txn, copied->handle, old->principal,
                          copy.key_class == KeyClass::kHistory);
 }

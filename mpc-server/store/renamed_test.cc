@@ -11,10 +11,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "mpc-server/base/bytes.h"
 #include "mpc-server/base/limits.h"
 #include "mpc-server/store/lmdb.h"
 #include "mpc-server/store/postgres.h"
+#include "mpc-server/store/record_codec.h"
+#include "mpc-server/store/record_format.h"
 #include "mpc-server/store/share_store.h"
+#include "mpc-server/store/staging.h"
 #include "mpc-server/testing/folder.h"
 #include "mpc-server/testing/memory_engine.h"
 #include "mpc-server/testing/postgres_cluster.h"
@@ -108,7 +112,7 @@ TEST_P(RenamedTest, ACopyIsTheSameKeyUnderTheOtherName) {
     expected.info.principal_id = PrincipalIdOf(kNew);
     expected.info.salt_type = 4;
     expected.info.salt = "EXAMPLE.COMalice";
-    expected.copied = CopiedFrom{old.info.handle, LineageOf(PrincipalIdOf(kOld))};
+    expected.copied = CopiedFrom{old.info.handle, LineageOf(PrincipalIdOf(kOld)), old.info.handle};
     const auto copy = store_->Get(key.to);
     ASSERT_TRUE(copy.ok()) << copy.status();
     EXPECT_TRUE(SameRecord(*copy, expected));
@@ -322,6 +326,31 @@ TEST_P(RenamedTest, AGateThatIsSetInBetweenEndsTheRenaming) {
   EXPECT_EQ(store_->Get(again.to)->info.gate, Gate::kPkinit);
 }
 
+// ATTACK. A copy that the version before has staged has a name that does not say of which key it is one,
+// so nothing that is done to the key finds it: it would come with the gate of then, of which the
+// administrator was told that it is gone.
+TEST_P(RenamedTest, ACopyThatTheVersionBeforeHasStagedBringsNoOldGate) {
+  const KeyRecord old = Committed(kOld);
+  const RenamedKey key = As(old);
+  const TransactionId txn = NewTxn();
+  ASSERT_TRUE(Rename(txn, {key}).ok());
+  store_.reset();
+  ASSERT_TRUE(Engine()->Write("as the version before", [&](KvTxn& write) -> absl::Status {
+    const std::string before = StagedKey(txn, key.to);
+    const std::string name = absl::StrCat(before, AsText(old.info.handle));
+    const auto sealed = write.Get(record_format::kStaged, name);
+    if (!sealed.ok()) return sealed.status();
+    const std::string copy(AsText(*sealed));
+    const absl::Status gone = write.Delete(record_format::kStaged, name);
+    return gone.ok() ? write.Put(record_format::kStaged, before, copy) : gone;
+  }).ok());
+  Reopen();
+  ASSERT_TRUE(store_->SetGate({&old.info.handle, 1}, Gate::kPkinit).ok());
+  EXPECT_FALSE(store_->Commit(txn, kNow).ok());
+  EXPECT_TRUE(absl::IsNotFound(store_->Get(key.to).status())) << "a key that logs in without card";
+  EXPECT_TRUE(store_->Abort(txn).ok());
+}
+
 // A key of one handle is staged once: as a copy of another key, or as none.
 TEST_P(RenamedTest, WhatIsStagedAsACopyIsNotStagedAsAnotherKey) {
   const KeyRecord old = Committed(kOld), other = Committed(kOld);
@@ -386,10 +415,35 @@ TEST_P(RenamedTest, ACopyOfACopyKnowsTheFirst) {
     ASSERT_TRUE(copy.ok()) << copy.status();
     EXPECT_EQ(copy->lineage(), LineageOf(PrincipalIdOf(kOld)));
     EXPECT_EQ(copy->copied->handle, key.from.handle);
+    EXPECT_EQ(copy->replay_handle(), first.info.handle);
     key = As(*copy);
     to = i == 0 ? kOld : absl::StrCat("alice", i, "@EXAMPLE.COM");
   }
   EXPECT_EQ(first.guessed(), PrincipalIdOf(kOld)) << "whoever gets that name shares nothing with them";
+}
+
+// What the version before wrote of a copy, in the place of the lineage, is the id of the first owner
+// himself. Were it taken for a lineage, who gets his name next would share her guesses and comparisons,
+// and her pre-auths would be spent for each copy apart.
+TEST(RenamedRecordTest, ACopyOfTheVersionBeforeHasTheLineageOfItsFirstOwner) {
+  SeededRandomForTest random(5);
+  const KeyRecord record = RecordForTest(random, kNew);
+  const Handle from{9, 8, 7};
+  const SecretBytes plain = EncodeKeyRecord(record);
+  std::string bytes(AsText(plain));
+  bytes[12] = static_cast<char>(bytes[12] | record_format::kCopiedBit);  // the class
+  bytes.insert(record_format::kKeyFixedBytes + record.info.principal.size() + record.info.salt.size(),
+               absl::StrCat(AsText(from), AsText(PrincipalIdOf(kOld))));
+  const auto read = DecodeKeyRecord(record.info.handle, AsBytes(bytes));
+  ASSERT_TRUE(read.ok()) << read.status();
+  ASSERT_TRUE(read->copied.has_value());
+  EXPECT_EQ(read->copied->handle, from);
+  EXPECT_EQ(read->lineage(), LineageOf(PrincipalIdOf(kOld)));
+  EXPECT_NE(read->guessed(), PrincipalIdOf(kOld)) << "whoever has that name now";
+  // And it stays so when it is written by this version.
+  const auto again = DecodeKeyRecord(record.info.handle, EncodeKeyRecord(*read));
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_TRUE(SameRecord(*again, *read));
 }
 
 TEST_P(RenamedTest, AnotherEpochIsRefused) {
