@@ -423,7 +423,8 @@ TEST_P(HandOverTest, ARenamedKeyComesAsThat) {
   ASSERT_TRUE(copy.ok()) << copy.status();
   EXPECT_EQ(copy->info.principal, "alice.smith@EXAMPLE.COM");
   EXPECT_EQ(copy->copied,
-            (CopiedFrom{key.from.handle, LineageOf(realm_.alice.info.principal_id)}));
+            (CopiedFrom{key.from.handle, LineageOf(realm_.alice.info.principal_id),
+                        key.from.handle}));
 }
 
 // The three confirm to each other in which shape they verify records. Two records of a key that
