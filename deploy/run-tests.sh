@@ -18,8 +18,8 @@ quick='^(tests/t_(general|renew|u2u|skew|referral|'$own')\.py|kdc/t_(workers|big
 # Of those with three real servers: keys as kadmin shows and takes them, and a replica (20 s).
 quick_servers='^tests/t_(keydata|replica)\.py'
 
-# Tests run beside each other, and a busy machine may make one miss a time limit. So up to three that
-# failed run once more, alone: what fails then has failed. Both runs are in the output. Only where all
+# Tests run beside each other, and a busy machine may make one miss a time limit, or a port be taken. So
+# up to three programs, or files of pytest, that failed run once more, alone: what fails then has failed. Both runs are in the output. Only where all
 # tests ran and some failed, which is what these exit codes say: a run that broke off has failed.
 most_again=3
 ctest_some_failed=8
@@ -48,7 +48,7 @@ run_realm() {
   "${run[@]}" -n 4 --dist loadfile integration-tests && return
   [ $? -eq $pytest_some_failed ] || return
   local failed=$cache/v/cache/lastfailed
-  [ -e "$failed" ] && again "$("$python" -c 'import json, sys; print(len(json.load(sys.stdin)))' < "$failed")" &&
+  [ -e "$failed" ] && again "$("$python" -c 'import json, sys; print(len({name.split("::")[0] for name in json.load(sys.stdin)}))' < "$failed")" &&
     "${run[@]}" -n 0 --last-failed --last-failed-no-failures none integration-tests
 }
 

@@ -329,8 +329,7 @@ std::string Describe(const ReplacedKeys& result, absl::string_view how) {
   }
   if (result.now.keep_old) {
     return text +
-           ", tickets under the old keys stay good until mpc-admin rotate-krbtgt --finish, or at "
-           "once mpc-admin delete --old";
+           ", tickets under the old keys stay good until mpc-admin rotate-krbtgt --finish";
   }
   return text + ", the old keys stay on the servers until mpc-admin delete --old";
 }

@@ -30,7 +30,7 @@ TEST_F(RunTest, RandkeyLetsTheServersDraw) {
   }
   // The old ticket-granting keys stay in the database, until somebody wants their tickets to end.
   Expect(0, {"randkey", "krbtgt/EXAMPLE.COM"},
-         {"version 2", "tickets under the old keys stay good: with --delete-old they end"});
+         {"version 2", "tickets under the old keys stay good until mpc-admin rotate-krbtgt"});
   EXPECT_EQ(kdb_.principals["krbtgt/EXAMPLE.COM@EXAMPLE.COM"].size(), 4u);
   ExpectKeys(4);
   Expect(0, {"randkey", "krbtgt/EXAMPLE.COM", "--delete-old"}, {"the old keys are deleted"});

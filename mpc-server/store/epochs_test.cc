@@ -654,5 +654,27 @@ TEST_F(EpochsTest, AJoinThatIsNotKnownOfIsRepeated) {
   EXPECT_TRUE(again.ok() || stores_[0]->Epoch().epoch == 2u) << again;
 }
 
+// Calls something once, after a read has begun.
+class InterruptedEngine : public MemoryEngine {
+ public:
+  absl::StatusOr<std::unique_ptr<const KvTxn>> BeginRead() const override {
+    auto txn = MemoryEngine::BeginRead();
+    if (between) std::exchange(between, nullptr)();
+    return txn;
+  }
+  mutable std::function<void()> between;
+};
+
+// A session begins, which looks at the store anew, while an administrator makes the realm: what was
+// read before must not have the server say that there is none.
+TEST(ShareStoreEpochs, ARealmThatIsMadeWhileTheStoreIsReadStaysOne) {
+  const auto engine = std::make_shared<InterruptedEngine>();
+  const auto store = *ShareStore::Open(engine, {kIdentityForTest, StoreKeysForTest(), &SystemRandom()});
+  engine->between = [&] { EXPECT_TRUE(store->MarkInitialised().ok()); };
+  ASSERT_TRUE(store->ReloadEpoch().ok());
+  ASSERT_FALSE(engine->between) << "it was called";
+  EXPECT_TRUE(store->Meta().initialised);
+}
+
 }  // namespace
 }  // namespace mpckdc

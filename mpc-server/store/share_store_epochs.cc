@@ -54,7 +54,8 @@ absl::StatusOr<ShareStore::Loaded> ShareStore::StateIn(const KvTxn& txn) const {
 void ShareStore::Believe(const Loaded& loaded) {
   {
     const absl::MutexLock lock(&mutex_);
-    meta_.initialised = loaded.initialised;
+    // What was read may be from before MarkInitialised(), and no realm ceases to be one.
+    meta_.initialised |= loaded.initialised;
   }
   SetEpoch(loaded.state, loaded.seed);
   passed_ = false;
