@@ -50,7 +50,7 @@ def faults_of(name, service, compose):
         yield 'has capabilities'
     if 'no-new-privileges:true' not in service.get('security_opt', []):
         yield 'may gain privileges'
-    if name in SERVERS | {'kdc', 'kadmind'} and not service.get('healthcheck', {}).get('test'):
+    if name in SERVERS | {'kdc', 'kadmind', 'metrics'} and not service.get('healthcheck', {}).get('test'):
         yield 'has no health check'
     if service.get('environment'):
         yield 'has something in its environment, where secrets are seen'
@@ -229,7 +229,7 @@ class Podman:
         they are run by this."""
         self.start('p0', 'p1', 'p2')
         self.once('setup', '/etc/mpc-kdc/setup.sh')
-        self.start('kdc', 'kadmind')
+        self.start('kdc', 'kadmind', 'metrics')
         self.compose('up', '-d', '--no-deps', 'client')
 
     def start(self, *services):
@@ -239,6 +239,10 @@ class Podman:
 
     def once(self, service, *command, stdin=''):
         return self.compose('run', '--rm', '--no-deps', '-T', service, *command, stdin=stdin)
+
+    def metrics(self):
+        request = 'exec 3<>/dev/tcp/127.0.0.1/9100; printf "GET /metrics HTTP/1.0\\r\\n\\r\\n" >&3; cat <&3'
+        return self.inside('metrics', 'bash', '-c', request).stdout
 
     def is_healthy(self, service):
         state = self.run('podman', 'healthcheck', 'run', f'mpckdctest_{service}_1', check=False)
@@ -284,11 +288,14 @@ def test_the_realm_of_compose(realm):
     changed = realm.inside('client', 'kpasswd', 'alice', stdin='in a container\na new one\na new one\n')
     assert 'Password changed' in changed.stdout
     realm.inside('client', 'kinit', 'alice', stdin='a new one\n')
+    for result in 'ok', 'wrong_password':
+        assert daemon.wait_until(lambda r=result: re.search(
+            rf'^mpckdc_krb5kdc_requests_total{{.*result="{r}".*type="as"}} [1-9]', realm.metrics(), re.M), 30, 1), result
 
 
 @LONG
 @pytest.mark.parametrize('service, uid', [('p0', 7750), ('p1', 7750), ('p2', 7750), ('kdc', 7788), ('kadmind', 7788),
-                                          ('client', 1000)])
+                                          ('metrics', 7788), ('client', 1000)])
 def test_nobody_is_root_or_writes(realm, service, uid):
     status = realm.inside(service, 'cat', '/proc/1/status').stdout
     assert re.search(rf'^Uid:\t{uid}\t{uid}\t{uid}\t{uid}$', status, re.M), status
