@@ -17,8 +17,12 @@
 #include "mpc-server/base/limits.h"
 #include "mpc-server/base/secret.h"
 
-static_assert(MPC_MAX_REQUEST_BYTES == mpckdc::limits::kMaxMacDataBytes);
+static_assert(MPC_MAX_GCM_BYTES == mpckdc::limits::kMaxOpenBytes);
+static_assert(MPC_MAX_GCM_BYTES == mpckdc::limits::kMaxSealBytes);
+static_assert(MPC_MAX_GCM_BYTES == mpckdc::limits::kMaxMacDataBytes);
+static_assert(MPC_MAX_CTS_TICKET_BYTES == mpckdc::limits::kMaxCtsTicketBytes);
 static_assert(MPC_MAX_CTS_REQUEST_BYTES == mpckdc::limits::kMaxCtsRequestBytes);
+static_assert(MPC_MAX_CTS_BYTES == mpckdc::limits::kMaxCtsMessageBytes);
 
 struct mpc_client {
   std::unique_ptr<mpckdc::client::Triples> jobs;

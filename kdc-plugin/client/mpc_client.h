@@ -32,9 +32,12 @@ extern "C" {
 #define MPC_TAG_BYTES 16
 #define MPC_ZERO_BYTES 16        /* known plaintext in front of every message */
 #define MPC_MAX_HEADER_BYTES 255 /* its length is one byte of the message */
-/* The servers make a checksum of an AS-REQ of so many bytes, under a key of GCM or of 17 to 20. */
-#define MPC_MAX_REQUEST_BYTES 65536
+/* The servers open, seal and checksum so many bytes: under a key of GCM; under one of 17 to 20 of a ticket,
+ * of an AS-REQ, and of anything else. */
+#define MPC_MAX_GCM_BYTES 65536
+#define MPC_MAX_CTS_TICKET_BYTES 2048
 #define MPC_MAX_CTS_REQUEST_BYTES 4096
+#define MPC_MAX_CTS_BYTES 16384
 #define MPC_MAX_PROOF_BYTES 32768 /* of either part of a proof by certificate */
 #define MPC_MAX_MAC_BYTES 28     /* a checksum of the GCM enctypes: nonce and tag */
 

@@ -50,16 +50,6 @@ static krb5_error_code mac_alone(const operation *op, const mpc_make_mac *mac, k
     return ret;
 }
 
-/* The client is told; it was the only one to say anything so long. */
-static krb5_error_code too_long(const operation *op, unsigned int length, unsigned int max)
-{
-    if (op->context != NULL)
-        krb5_set_error_message(op->context, KRB5KRB_ERR_FIELD_TOOLONG,
-                               "%s: of %u bytes; the MPC servers make one of at most %u under this "
-                               "key", op->what, length, max);
-    return KRB5KRB_ERR_FIELD_TOOLONG;
-}
-
 /* Of authorization data: PACs, and the verifiers of authentication indicators (RFC 7751). */
 static int is_authdata_usage(krb5_keyusage usage)
 {
@@ -79,8 +69,9 @@ krb5_error_code provider_make_checksum(krb5_context context, void *moddata, krb5
         return ret;
     if (!is_authdata_usage(usage) && usage != USAGE_AS_REQ_CHECKSUM)
         return not_in_table(context, op.what, usage);
-    if (input->length > max_checksummed(enctype, usage))
-        return too_long(&op, input->length, max_checksummed(enctype, usage));
+    ret = check_size(context, op.what, input->length, enctype, usage);
+    if (ret)
+        return ret;
     ret = operation_begin(&op);
     if (ret == 0)
         ret = usage == USAGE_AS_REQ_CHECKSUM ? mac_prepared(&op, mac.handle, input, out)
@@ -109,6 +100,9 @@ krb5_error_code provider_verify_checksum(krb5_context context, void *moddata, kr
         return ret;
     if (!is_authdata_usage(usage))
         return not_in_table(context, op.what, usage);
+    ret = check_size(context, op.what, input->length, enctype, usage);
+    if (ret)
+        return ret;
     ret = operation_begin(&op);
     if (ret)
         return operation_outcome(&op, ret);

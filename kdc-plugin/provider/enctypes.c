@@ -101,6 +101,29 @@ long plain_length(krb5_enctype enctype, const krb5_data *message)
     return gcm_enctype(enctype) ? gcm_plain_length(message) : cts_plain_length(enctype, message);
 }
 
+unsigned int most_bytes(krb5_enctype enctype, krb5_keyusage usage)
+{
+    if (gcm_enctype(enctype))
+        return MPC_MAX_GCM_BYTES;
+    return usage == USAGE_TICKET            ? MPC_MAX_CTS_TICKET_BYTES
+           : usage == USAGE_AS_REQ_CHECKSUM ? MPC_MAX_CTS_REQUEST_BYTES
+                                            : MPC_MAX_CTS_BYTES;
+}
+
+krb5_error_code check_size(krb5_context context, const char *what, unsigned int size,
+                           krb5_enctype enctype, krb5_keyusage usage)
+{
+    const unsigned int most = most_bytes(enctype, usage);
+
+    if (size <= most)
+        return 0;
+    if (context != NULL)
+        krb5_set_error_message(context, KRB5KRB_ERR_FIELD_TOOLONG,
+                               "%s: of %u bytes; the MPC servers take at most %u under this key",
+                               what, size, most);
+    return KRB5KRB_ERR_FIELD_TOOLONG;
+}
+
 krb5_error_code wrong_size(krb5_context context, const char *what, size_t size,
                            krb5_enctype enctype)
 {

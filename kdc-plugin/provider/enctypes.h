@@ -24,6 +24,16 @@
 
 enum { CTS_CONFOUNDER_BYTES = 16 };
 
+/* Key usages (RFC 4120, 7.5.1; RFC 6113, 7751) that the servers' table of operations has. */
+enum {
+    USAGE_PREAUTH = 1,
+    USAGE_TICKET = 2,
+    USAGE_AS_REPLY = 3,
+    USAGE_PAC_CHECKSUM = 17,
+    USAGE_AS_REQ_CHECKSUM = 56,
+    USAGE_CAMMAC = 64
+};
+
 /* Whether an enctype is one of the two of GCM, or one of 17 to 20. */
 int gcm_enctype(krb5_enctype enctype);
 int cts_enctype(krb5_enctype enctype);
@@ -37,6 +47,14 @@ krb5_error_code check_checksum_type(krb5_context context, krb5_enctype enctype,
 
 /* Bytes of plaintext in a message of any of these enctypes, or -1 if it is too short to be one. */
 long plain_length(krb5_enctype enctype, const krb5_data *message);
+
+/* Under a key of an enctype the servers open, seal or checksum at most so many bytes for a usage. */
+unsigned int most_bytes(krb5_enctype enctype, krb5_keyusage usage);
+
+/* KRB5KRB_ERR_FIELD_TOOLONG with a message, if `size` is more than that: the servers are not asked, for
+ * they would call the whole job malformed, and the client is the one that said anything so long. */
+krb5_error_code check_size(krb5_context context, const char *what, unsigned int size,
+                           krb5_enctype enctype, krb5_keyusage usage);
 
 /* KRB5_BAD_MSIZE with a message. */
 krb5_error_code wrong_size(krb5_context context, const char *what, size_t size,

@@ -54,6 +54,9 @@ krb5_error_code provider_decrypt(krb5_context context, void *moddata, krb5_encty
         return not_in_table(context, "decrypting", usage);
     if (plain_length(enctype, cipher) < 0)
         return wrong_size(context, op.what, cipher->length, enctype);
+    ret = check_size(context, op.what, cipher->length, enctype, usage);
+    if (ret)
+        return ret;
     ret = operation_begin(&op);
     if (ret == 0)
         ret = open_message(&op, &open, cipher, plain, &id);

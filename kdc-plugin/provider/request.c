@@ -2,7 +2,6 @@
 #include "kdc-plugin/provider/request.h"
 
 #include <inttypes.h>
-#include <limits.h>
 #include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -116,29 +115,23 @@ static void add_open(prepared_job *p, krb5_enctype enctype, uint32_t usage,
     p->job.open = &p->open;
 }
 
-/* Only of GCM keys: the others' ciphertext cannot be begun without the plaintext. */
+/* Only of GCM keys: the others' ciphertext cannot be begun without the plaintext. What is too long is left
+ * out, as by add_mac(). */
 static void add_seal(prepared_job *p, krb5_enctype enctype, const uint8_t *handle,
                      uint32_t usage, size_t size)
 {
-    if (!gcm_enctype(enctype) || size > UINT32_MAX || p->job.seal_count == MPC_MAX_SEALS)
+    if (!gcm_enctype(enctype) || size > most_bytes(enctype, usage) || p->job.seal_count == MPC_MAX_SEALS)
         return;
     p->seals[p->job.seal_count++] =
         (mpc_seal){handle, usage, (uint32_t)size, enctype, {NULL, 0}};
     p->job.seals = p->seals;
 }
 
-unsigned int max_checksummed(krb5_enctype enctype, krb5_keyusage usage)
-{
-    if (usage != USAGE_AS_REQ_CHECKSUM)
-        return UINT_MAX; /* the servers decide; nothing else is in such a job */
-    return gcm_enctype(enctype) ? MPC_MAX_REQUEST_BYTES : MPC_MAX_CTS_REQUEST_BYTES;
-}
-
 /* What is too long is left out: it would make the whole job malformed, and the pre-authentication is
  * to be judged first. */
 static void add_mac(prepared_job *p, krb5_enctype enctype, const krb5_data *as_req)
 {
-    if (as_req->length > max_checksummed(enctype, USAGE_AS_REQ_CHECKSUM) ||
+    if (as_req->length > most_bytes(enctype, USAGE_AS_REQ_CHECKSUM) ||
         !copy_data(as_req, &p->as_req))
         return;
     p->mac = (mpc_make_mac){p->own_key, USAGE_AS_REQ_CHECKSUM, bytes_of(&p->as_req), enctype};

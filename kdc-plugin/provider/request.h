@@ -15,17 +15,9 @@
 #include <krb5/remote_key_plugin.h>
 
 #include "kdc-plugin/client/mpc_client.h"
+#include "kdc-plugin/provider/enctypes.h"
 #include "kdc-plugin/provider/source.h"
 #include "kdc-plugin/provider/waiting.h"
-
-enum {
-    USAGE_PREAUTH = 1,
-    USAGE_TICKET = 2,
-    USAGE_AS_REPLY = 3,
-    USAGE_PAC_CHECKSUM = 17,
-    USAGE_AS_REQ_CHECKSUM = 56,
-    USAGE_CAMMAC = 64
-};
 
 /* A job with all that it points to, but for its client's handle. */
 typedef struct prepared_job {
@@ -97,9 +89,6 @@ void request_free(request *r);
 
 /* Whether the request is of the realm with this client; its first operation decides. */
 int request_is_of(request *r, krb5_context context, mpc_client *client);
-
-/* The most bytes of which the servers make a checksum. */
-unsigned int max_checksummed(krb5_enctype enctype, krb5_keyusage usage);
 
 /* Says in a job which request it is for, and in one that opens something where that came from. r may
  * be NULL. */

@@ -209,6 +209,9 @@ krb5_error_code provider_encrypt(krb5_context context, void *moddata, krb5_encty
         return ret;
     if (usage != USAGE_TICKET && usage != USAGE_AS_REPLY)
         return not_in_table(context, "encrypting", usage);
+    ret = check_size(context, op.what, plain->length, enctype, usage);
+    if (ret)
+        return ret;
     ret = operation_begin(&op);
     if (ret == 0)
         ret = seal_prepared(&op, &seal, plain, message);

@@ -124,6 +124,15 @@ TEST_P(CtsProviderTest, ARequestTooLongForAChecksumIsJudgedAllTheSame) {
   EXPECT_EQ(Jobs(), 1);
 }
 
+TEST_P(CtsProviderTest, WhatIsTooLongIsNotSent) {
+  const std::string ticket(MPC_MAX_CTS_TICKET_BYTES + 1, '\0'), reply(MPC_MAX_CTS_BYTES + 1, 'r');
+  std::string out;
+  EXPECT_EQ(Decrypt(bob_, 2, ticket, &out), KRB5KRB_ERR_FIELD_TOOLONG);
+  EXPECT_EQ(Encrypt(bob_, 2, ticket, &out), KRB5KRB_ERR_FIELD_TOOLONG);
+  EXPECT_EQ(Encrypt(bob_, 3, reply, &out), KRB5KRB_ERR_FIELD_TOOLONG);
+  EXPECT_EQ(Jobs(), 0);
+}
+
 TEST_P(CtsProviderTest, WithoutHintsEverythingWorks) {
   Open(bob_, 1, Preauth());
   Seal(tgs_, 2, "ticket");

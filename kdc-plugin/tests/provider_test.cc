@@ -238,22 +238,46 @@ TEST_F(ProviderTest, ARefusalAfterAPreauthIsPolicy) {
 }
 
 TEST_F(ProviderTest, ARequestTooLongForAChecksumIsJudgedAllTheSame) {
-  const std::string request(MPC_MAX_REQUEST_BYTES + 1, 'r'), preauth = Preauth();
+  const std::string request(MPC_MAX_GCM_BYTES + 1, 'r'), preauth = Preauth();
   HintAs(preauth, 100, 100, request);
   EXPECT_EQ(Open(user_, 1, preauth), "a timestamp");
   std::string sum;
   const krb5_error_code code = MakeChecksum(user_, 56, request, &sum);
   EXPECT_EQ(code, KRB5KRB_ERR_FIELD_TOOLONG);
   EXPECT_THAT(Message(code),
-              HasSubstr("of 65537 bytes; the MPC servers make one of at most 65536"));
+              HasSubstr("of 65537 bytes; the MPC servers take at most 65536"));
   EXPECT_EQ(Jobs(), 1);
   // Of the longest there is one, in the same job.
   EndRequest();
-  const std::string longest(MPC_MAX_REQUEST_BYTES, 'r'), another = Preauth("another");
+  const std::string longest(MPC_MAX_GCM_BYTES, 'r'), another = Preauth("another");
   HintAs(another, 100, 100, longest);
   Open(user_, 1, another);
   EXPECT_TRUE(Valid(Local(user_base_), 56, longest, Checksum(user_, 56, longest)));
   EXPECT_EQ(Jobs(), 2);
+}
+
+// A stranger's "ticket" may be as long as a request over TCP. Asked about it the servers would call the whole
+// job malformed, which the log takes for another version of theirs, and the client for an outage.
+TEST_F(ProviderTest, WhatIsTooLongIsNotSent) {
+  const std::string ticket(MPC_MAX_GCM_BYTES + 1, '\0');
+  HintTgs(ticket, tgs_);
+  std::string out;
+  krb5_error_code code = Decrypt(tgs_, 2, ticket, &out);
+  EXPECT_EQ(code, KRB5KRB_ERR_FIELD_TOOLONG);
+  EXPECT_THAT(Message(code), HasSubstr("opening a ticket: of 65537 bytes"));
+  EXPECT_EQ(Decrypt(user_, 1, ticket, &out), KRB5KRB_ERR_FIELD_TOOLONG);
+  EndRequest();
+  code = Encrypt(tgs_, 2, ticket, &out);
+  EXPECT_EQ(code, KRB5KRB_ERR_FIELD_TOOLONG);
+  EXPECT_THAT(Message(code), HasSubstr("sealing a ticket"));
+  EXPECT_EQ(Jobs(), 0);
+}
+
+TEST_F(ProviderTest, APreauthIsJudgedBesideATicketThatIsTooLong) {
+  const std::string preauth = Preauth();
+  HintAs(preauth, MPC_MAX_GCM_BYTES + 1, 100);
+  EXPECT_EQ(Open(user_, 1, preauth), "a timestamp");
+  EXPECT_EQ(Jobs(), 1);
 }
 
 // Without memory a request is not known, and so neither is whose ticket is asked for. That is an
