@@ -163,6 +163,15 @@ constexpr Rate kRenamed = {limits::kRenamedPerDay, limits::kRenamedPerDay * kDay
 
 }  // namespace
 
+absl::StatusOr<RenamedKeys> KeyHistory::Rename(
+    absl::Span<const RenamedKey> keys, absl::FunctionRef<absl::StatusOr<RenamedKeys>()> stage) {
+  const absl::MutexLock lock(&renaming_);
+  RETURN_IF_ERROR(AdmitRename(keys));
+  ASSIGN_OR_RETURN(RenamedKeys done, stage());
+  NoteRename(done.lineages);
+  return done;
+}
+
 // What cannot be read is not renamed either.
 absl::Status KeyHistory::AdmitRename(absl::Span<const RenamedKey> keys) {
   std::vector<Handle> handles;

@@ -24,6 +24,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
@@ -68,12 +69,15 @@ class KeyHistory {
   absl::StatusOr<CompareRequest> Admit(const v1::CompareKeysRequest& request,
                                        const std::string& caller, AuditLog::Fields* details);
 
-  // Before keys are renamed, ResourceExhausted: one of them was too often; and after, of those whose
-  // copies were staged.
-  absl::Status AdmitRename(absl::Span<const RenamedKey> keys);
-  void NoteRename(const PrincipalIds& lineages);
+  // Does what `stage` does, which renames these keys, and counts those whose copies were staged.
+  // ResourceExhausted: one of them was renamed too often. One call after the other, so that calls at
+  // the same time are counted as well.
+  absl::StatusOr<RenamedKeys> Rename(absl::Span<const RenamedKey> keys,
+                                     absl::FunctionRef<absl::StatusOr<RenamedKeys>()> stage);
 
  private:
+  absl::Status AdmitRename(absl::Span<const RenamedKey> keys);
+  void NoteRename(const PrincipalIds& lineages);
   absl::Status CheckStager(const TransactionId& txn, const std::string& caller) const;
   absl::StatusOr<KeyInfo> CheckStaged(const CompareRequest& request) const;
   // Fills request->guessed.
@@ -87,6 +91,7 @@ class KeyHistory {
 
   const ShareStore& store_;
   const std::function<absl::Duration()> elapsed_;
+  absl::Mutex renaming_ ABSL_ACQUIRED_BEFORE(mutex_);  // held while keys are staged
   mutable absl::Mutex mutex_;
   ComparedRates rates_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<TransactionId, std::string> stagers_ ABSL_GUARDED_BY(mutex_);

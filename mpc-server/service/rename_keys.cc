@@ -52,10 +52,9 @@ absl::Status RenameKeysCall(ShareStore& store, KeyHistory* history, absl::Time n
                                   {"new_handle", HandleText(key.to)},
                                   {"for_history", key.from.for_history}});
   }
-  RETURN_IF_ERROR(history->AdmitRename(keys));
-  ASSIGN_OR_RETURN(const RenamedKeys done,
-                   store.StageRenamed(txn, keys, request.principal(), request.epoch(), now));
-  history->NoteRename(done.lineages);
+  ASSIGN_OR_RETURN(const RenamedKeys done, history->Rename(keys, [&] {
+    return store.StageRenamed(txn, keys, request.principal(), request.epoch(), now);
+  }));
   (*details)["count"] = done.staged;
   reply->set_keys(static_cast<uint32_t>(done.staged));
   for (const Handle& handle : done.unknown) reply->add_unknown(std::string(AsText(handle)));

@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "mpc-server/base/bytes.h"
 #include "mpc-server/service/key_history.h"
@@ -220,6 +222,38 @@ TEST_F(RenameQuotaTest, ANameThatBecomesAlicesBringsHerNoFullQuota) {
   Committed('f', "fresh@EXAMPLE.COM");
   EXPECT_TRUE(Rename(history, 'f', "fresh@EXAMPLE.COM", 'g', kOld).ok());
   ExpectUsedUp(history, kOld, "og");
+}
+
+// ATTACK. As many calls at the same time: each is admitted before any of the others is counted.
+TEST_F(RenameQuotaTest, CallsAtTheSameTimeAreCountedTogether) {
+  Committed('o');
+  KeyHistory history(&store_, {}, [this] { return now_; });
+  RenamedKey key;
+  key.from.handle.fill('o');
+  key.from.principal = kOld;
+  absl::Mutex mutex;
+  size_t inside = 0, renamed = 0;
+  constexpr size_t kCalls = 2 * limits::kRenamedPerDay;
+  const auto stage = [&]() -> absl::StatusOr<RenamedKeys> {
+    const absl::MutexLock lock(&mutex);
+    ++inside;
+    const auto all = [&] { return inside == kCalls; };
+    mutex.AwaitWithTimeout(absl::Condition(&all), absl::Milliseconds(20));
+    RenamedKeys done;
+    done.lineages.insert(store_.Get(key.from.handle)->lineage());
+    return done;
+  };
+  std::vector<std::thread> calls;
+  for (size_t i = 0; i < kCalls; ++i) {
+    calls.emplace_back([&] {
+      const absl::Status status = history.Rename({key}, stage).status();
+      const absl::MutexLock lock(&mutex);
+      renamed += status.ok();
+      EXPECT_TRUE(status.ok() || absl::IsResourceExhausted(status)) << status;
+    });
+  }
+  for (std::thread& call : calls) call.join();
+  EXPECT_EQ(renamed, limits::kRenamedPerDay);
 }
 
 // ATTACK. The same for the eight names a day of one key: alice's becomes one of many names, before
