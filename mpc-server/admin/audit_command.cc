@@ -198,12 +198,13 @@ std::string TicketUses(const audit::Fields& job, const std::string& service) {
 }
 
 // Picks the jobs and the administrators' acts that concern one principal, or all; or the jobs that
-// sealed or opened tickets of a service.
+// sealed or opened tickets of a service, or that are part of one request.
 class Shower {
  public:
   Shower(const Options& options, Console* console)
       : principal_{options.principal, ""},
         service_{options.service, ""},
+        request_(options.request),
         options_(options),
         console_(*console) {}
 
@@ -211,12 +212,15 @@ class Shower {
     const absl::Time time = audit::TimeOf(line);
     if (time < options_.since || time > options_.until) return absl::OkStatus();
     const bool jobs = line.kind == "batch" || line.kind == "jobs";
-    if (!jobs && line.kind != "admin" && line.kind != "counted") return absl::OkStatus();
+    const bool counted = line.kind == "counted", at_door = line.kind == "refused";
+    if (!jobs && !counted && !at_door && line.kind != "admin") return absl::OkStatus();
     const audit::Fields fields = audit::FieldsOf(line);
     RETURN_IF_ERROR(principal_.Resolve(fields));
     RETURN_IF_ERROR(service_.Resolve(fields));
-    if (line.kind == "counted") {
+    if (counted) {
       TakeCounts(line, fields);
+    } else if (at_door) {
+      TakeRefusal(line, fields);
     } else if (!jobs) {
       TakeAct(line, fields);
     } else if (fields.contains("jobs")) {
@@ -246,7 +250,12 @@ class Shower {
     std::string who, what, verdict, principal, detail;
   };
 
+  bool OfRequest(const audit::Fields& fields) const {
+    return request_.empty() || audit::TextField(fields, "request") == request_;
+  }
+
   void TakeJob(const audit::Line& line, const audit::Fields& job) {
+    if (!OfRequest(job)) return;
     if (!principal_.id.empty() && audit::TextField(job, "principal") != principal_.id) return;
     std::string what = audit::TextField(job, "op");
     if (!service_.id.empty()) {
@@ -261,7 +270,7 @@ class Shower {
 
   // Of a flood, which has a line for its number. No ticket of a service is among them.
   void TakeCounts(const audit::Line& line, const audit::Fields& fields) {
-    if (!service_.name.empty() || !fields.contains("counted")) return;
+    if (!service_.name.empty() || !request_.empty() || !fields.contains("counted")) return;
     for (const audit::Fields& kind : fields["counted"]) {
       const uint64_t count = audit::NumberField(kind, "count");
       const std::string last = audit::TextField(kind, "principal");
@@ -276,8 +285,15 @@ class Shower {
     }
   }
 
+  // What was refused before it was a job says whose request it was, if anything, and no more.
+  void TakeRefusal(const audit::Line& line, const audit::Fields& refused) {
+    if (request_.empty() || !OfRequest(refused)) return;
+    Show(line, {audit::TextField(refused, "kdc"), audit::TextField(refused, "call"), "REFUSED", "",
+                audit::TextField(refused, "reason")});
+  }
+
   void TakeAct(const audit::Line& line, const audit::Fields& act) {
-    if (!service_.name.empty()) return;
+    if (!service_.name.empty() || !request_.empty()) return;
     std::string names;
     bool mine = principal_.id.empty() || audit::TextField(act, "principal") == principal_.name;
     if (act.contains("keys") && act["keys"].is_array()) {
@@ -312,6 +328,7 @@ class Shower {
   }
 
   Wanted principal_, service_;
+  const std::string& request_;  // empty: any
   const Options& options_;
   Console& console_;
   json found_ = json::array();

@@ -160,6 +160,29 @@ TEST_F(AuditCommandTest, ShowFindsTheTicketsOfAService) {
   Expect(0, {"show", "--service", "nfs/www", File(0)}, {"nothing was found"});
 }
 
+TEST_F(AuditCommandTest, ShowFindsTheJobsOfARequest) {
+  const std::string name = "5d0c6e1f20b3a794";
+  audit::Fields opened = Job(++id_, "OK"), sealed = Job(++id_, "DEADLINE"), another = Job(++id_, "OK");
+  opened["op"] = "OPEN_PREAUTH";
+  sealed["op"] = "SEAL_GRANTED";
+  opened["request"] = sealed["request"] = name;
+  another["request"] = "0000000000000001";
+  Batch(0, {opened, another});
+  ++batch_;
+  Batch(0, {sealed});
+  Write(0, "refused", {{"call", "Tags"}, {"kdc", "kdc1"}, {"request", name}, {"reason", "no such job"}});
+  Write(0, "refused", {{"call", "Serve"}, {"from", "10.0.0.9"}, {"reason", "wrong role"}});
+  Write(0, "admin", {{"call", "StageKeys"}, {"who", "admin/root"}, {"result", "OK"}});
+  const json found = json::parse(Run({"show", "--json", "--request", name, File(0)}).out);
+  ASSERT_EQ(found.size(), 3u);
+  EXPECT_EQ(found[0]["what"], "OPEN_PREAUTH");
+  EXPECT_EQ(found[1]["verdict"], "DEADLINE");
+  EXPECT_EQ(found[2]["verdict"], "REFUSED");
+  EXPECT_EQ(found[2]["detail"], "no such job");
+  Expect(0, {"show", "--request", "ffffffffffffffff", File(0)}, {"nothing was found"});
+  Expect(2, {"show", "--request", "alice", File(0)});
+}
+
 TEST_F(AuditCommandTest, WrongUseIsExplained) {
   const std::vector<std::vector<std::string>> lines = {
       {},

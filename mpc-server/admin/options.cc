@@ -55,12 +55,12 @@ Setter ToTime(absl::Time* to) {
   };
 }
 
-Setter ToHash(std::string* to) {
-  return [to](absl::string_view text) {
+Setter ToDigits(size_t count, const char* what, std::string* to) {
+  return [=](absl::string_view text) {
     *to = std::string(text);
     const bool hex = text.find_first_not_of("0123456789abcdef") == text.npos;
-    if (hex && text.size() == audit::kHashDigits) return absl::OkStatus();
-    return command_line::Refuse(text, "the 64 hexadecimal digits of a line's hash");
+    if (hex && text.size() == count) return absl::OkStatus();
+    return command_line::Refuse(text, absl::StrCat("the ", count, " hexadecimal digits of ", what));
   };
 }
 
@@ -257,7 +257,8 @@ void AddAudit(CLI::App& app, Options* o) {
   CLI::App& verify = *add("verify", "check that no line was altered, removed, moved or inserted\n"
                                "Name the FILEs of one server's log, or their folder.");
   AddOption(verify, "--head", "HASH",
-            "The hash of a line, noted elsewhere, that must be in the log.", ToHash(&o->head));
+            "The hash of a line, noted elsewhere, that must be in the log.", 
+            ToDigits(audit::kHashDigits, "a line's hash", &o->head));
   AddSpan(*add("reconcile", "compare the logs of the three servers, given in any order\n"
                             "Name the FILEs of all three, or their folders."), o);
   CLI::App& show = *add("show", "print a log's jobs and administrative acts\n"
@@ -269,6 +270,9 @@ void AddAudit(CLI::App& app, Options* o) {
             "Only jobs that sealed or opened a ticket under a key of this principal, such as "
             "kadmin/admin or krbtgt/EXAMPLE.COM; the same forms of name.",
             ToText(&o->service));
+  AddOption(show, "--request", "NAME",
+            "Only the jobs of this request: the 16 hexadecimal digits that end its line in krb5kdc's "
+            "log.", ToDigits(audit::kRequestDigits, "a request's name", &o->request));
   AddSpan(show, o);
 }
 

@@ -33,7 +33,7 @@ struct Options {
   double interval = 2;                                           // top, seconds
   size_t count = 0;                                              // top; 0: until it is interrupted
   std::string keytab, kinit;
-  std::string head, principal, service;  // audit
+  std::string head, principal, service, request;  // audit
   absl::Time since = absl::InfinitePast(), until = absl::InfiniteFuture();
   std::vector<int32_t> enctypes;
   std::optional<v1::Gate> gate;

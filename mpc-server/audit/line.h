@@ -26,6 +26,8 @@ using Fields = nlohmann::ordered_json;
 inline constexpr int kFormatVersion = 3;
 inline constexpr int kOldestFormatVersion = 2;  // whose lines are read; its jobs have no `keys`
 inline constexpr size_t kHashDigits = 64;
+// Of `request`, the name of a client's request.
+inline constexpr size_t kRequestDigits = 16;
 
 // Whose log it is.
 struct Owner {
