@@ -9,6 +9,8 @@
 # A file with flags of its own (an instruction set) takes none: it could not, and must not see them.
 # -DMPCKDC_PCH=OFF builds without, which shows that each file includes what it uses.
 option(MPCKDC_PCH "precompiled headers" ON)
+# What a test tries is compiled as ever; the test itself, whose objects are most of a build, with less care.
+set(MPCKDC_TEST_OPTIONS -O1)
 
 function(mpckdc_pch_library NAME)
   set(source ${CMAKE_BINARY_DIR}/pch/${NAME}.cc)
@@ -48,7 +50,7 @@ function(mpckdc_precompile_target TARGET)
   get_target_property(sources ${TARGET} SOURCES)
   get_target_property(folder ${TARGET} SOURCE_DIR)
   if(NOT type MATCHES "(STATIC|SHARED|MODULE|OBJECT)_LIBRARY|EXECUTABLE" OR sources MATCHES "\\.c(;|$)" OR
-     "${TARGET}" MATCHES "^mpckdc_(pch_.*|proto|thread_annotations)$")
+     "${TARGET}" MATCHES "^mpckdc_(pch_.*|proto|health_proto|thread_annotations)$")
     return()
   endif()
   foreach(source ${sources})
@@ -73,7 +75,7 @@ function(mpckdc_precompile_target TARGET)
   # GCC 12 forgets that a precompiled std::string is a system header's and warns of its insides.
   target_compile_options(${TARGET} PRIVATE -Wno-array-bounds)
   if(pch MATCHES "test")
-    target_compile_options(${TARGET} PRIVATE -Wno-stringop-overflow -Wno-restrict)
+    target_compile_options(${TARGET} PRIVATE ${MPCKDC_TEST_OPTIONS} -Wno-stringop-overflow -Wno-restrict)
   endif()
 endfunction()
 
@@ -94,6 +96,9 @@ if(MPCKDC_PCH)
   if(MPCKDC_TESTS)
     mpckdc_pch_library(test GTest::gtest GTest::gmock)
     mpckdc_pch_library(rpc_test mpckdc_proto GTest::gtest GTest::gmock)
+    foreach(pch test rpc_test)
+      target_compile_options(mpckdc_pch_${pch} PRIVATE ${MPCKDC_TEST_OPTIONS})
+    endforeach()
   endif()
   mpckdc_precompile_folder(${CMAKE_SOURCE_DIR})
 endif()
