@@ -55,6 +55,8 @@ krb5_error_code provider_decrypt(krb5_context context, void *moddata, krb5_encty
     if (plain_length(enctype, cipher) < 0)
         return wrong_size(context, op.what, cipher->length, enctype);
     ret = check_size(context, op.what, cipher->length, enctype, usage);
+    if (ret && usage == USAGE_PREAUTH) /* wrong, as what is too short is */
+        return wrong_size(context, op.what, cipher->length, enctype);
     if (ret)
         return ret;
     ret = operation_begin(&op);

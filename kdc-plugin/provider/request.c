@@ -106,10 +106,11 @@ static int handle_of(const krb5_keyblock *key, uint8_t *handle)
     return 1;
 }
 
+/* What is too long is refused when it is to be opened. */
 static void add_open(prepared_job *p, krb5_enctype enctype, uint32_t usage,
                      const krb5_data *message)
 {
-    if (!copy_data(message, &p->message))
+    if (message->length > most_bytes(enctype, usage) || !copy_data(message, &p->message))
         return;
     p->open = (mpc_open){p->own_key, usage, bytes_of(&p->message), enctype};
     p->job.open = &p->open;
@@ -239,8 +240,11 @@ void request_take_as_hint(request *r, const krb5_remote_key_as_hint *hint)
         return; /* nothing may be sealed for a client whom the servers do not know */
     memcpy(p->own_key, r->client, MPC_HANDLE_BYTES);
     job->client = r->client;
-    if (remote && r->grant == 0 && hint->preauth_cipher != NULL)
+    if (remote && r->grant == 0 && hint->preauth_cipher != NULL) {
         add_open(p, hint->client_key->enctype, USAGE_PREAUTH, hint->preauth_cipher);
+        if (job->open == NULL)
+            return; /* and nothing is sealed before it was */
+    }
     if (handle_of(hint->ticket_key, p->ticket_key))
         add_seal(p, hint->ticket_key->enctype, p->ticket_key, USAGE_TICKET, hint->ticket_size);
     if (remote && hint->reply_size > 0)

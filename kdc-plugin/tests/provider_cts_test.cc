@@ -127,6 +127,9 @@ TEST_P(CtsProviderTest, ARequestTooLongForAChecksumIsJudgedAllTheSame) {
 TEST_P(CtsProviderTest, WhatIsTooLongIsNotSent) {
   const std::string ticket(MPC_MAX_CTS_TICKET_BYTES + 1, '\0'), reply(MPC_MAX_CTS_BYTES + 1, 'r');
   std::string out;
+  HintAs(bob_, tgs_, reply, 100, 100, "the request");
+  EXPECT_EQ(Decrypt(bob_, 1, reply, &out), KRB5_BAD_MSIZE);
+  EndRequest();
   EXPECT_EQ(Decrypt(bob_, 2, ticket, &out), KRB5KRB_ERR_FIELD_TOOLONG);
   EXPECT_EQ(Encrypt(bob_, 2, ticket, &out), KRB5KRB_ERR_FIELD_TOOLONG);
   EXPECT_EQ(Encrypt(bob_, 3, reply, &out), KRB5KRB_ERR_FIELD_TOOLONG);
