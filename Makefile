@@ -26,7 +26,7 @@ export JOBS PYTHON
 .DEFAULT_GOAL := help
 .PHONY: help dependencies dependencies-test packages packages-check krb5 programs build demo demo-stop test \
   krb5-check krb5-check-servers test-fresh \
-  bench bench-plots bench-network bench-distance bench-refresh bench-triples test-long storm soak sim fault \
+  bench bench-plots bench-network bench-distance bench-refresh bench-triples test-long storm soak dashboard sim fault \
   clients fuzz sanitize constant-time clean
 
 help:
@@ -52,6 +52,7 @@ help:
 	@echo 'make bench-distance logins, loopback to 30 ms and 100 Mb/s between the servers (root, 12 min)'
 	@echo 'make storm       logins at a realm of 100,000 users, ours beside stock krb5kdc and the paper (25 min)'
 	@echo 'make soak        two hours of logins while the realm is refreshed, rotated, killed, replaced, restored'
+	@echo 'make dashboard   a storm as Prometheus sees it, drawn as the dashboard is (5 min)'
 	@echo 'make sim         simulated realms under seeded faults: SEEDS=1000 FIRST=1; resumable'
 	@echo 'make fault       servers and KDC killed, stopped, cut off, slowed under load (root, 12 min)'
 	@echo 'make clients     MIT, Heimdal, Java, Go, Python, Kerby, SSSD, ssh, curl log in (root, 5 min)'
@@ -165,6 +166,11 @@ storm: build
 soak: build
 	@deploy/install-packages.sh $(LOG)/packages.log deploy/packages-plots.txt
 	@$(PYTHON) integration-tests/storm/soak.py $(SOAK)
+
+# DASHBOARD="--users 5000 --seconds 40 --out FILE"
+dashboard: build
+	@deploy/install-packages.sh $(LOG)/packages.log deploy/packages-plots.txt
+	@$(PYTHON) integration-tests/storm/watched_storm.py $(DASHBOARD)
 
 # Seeds that are done are kept below build/sim, by commit and program: after Ctrl-C the same command
 # goes on. FIRST= names the first seed, SIMFLAGS= more options of mpc-sim, STORE_RUNS= how often the

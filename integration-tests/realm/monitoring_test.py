@@ -7,27 +7,29 @@ import importlib.util
 import json
 import subprocess
 import time
-import urllib.parse
-import urllib.request
 
 import pytest
 
 import config_files
 import daemon
+import prometheus as prometheus_module
 import realm as realm_module
 
 MONITORING = config_files.REPOSITORY / 'deploy/monitoring'
 # Nothing of these is to be seen in a healthy realm on LMDB: no database, no refusal, no client of 17 to 20.
 EMPTY = {'Refused by quotas', "The party's database", 'Batches of keys 17 to 20 by protocol'}
-INTERVAL = 1  # seconds between scrapes
+INTERVAL = prometheus_module.INTERVAL
+
+
+def program(name):
+    spec = importlib.util.spec_from_file_location(name, MONITORING / f'{name}.py')
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def make_dashboard():
-    spec = importlib.util.spec_from_file_location('make_dashboard',
-                                                  MONITORING / 'make_dashboard.py')
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.dashboard()
+    return program('make_dashboard').dashboard()
 
 
 def test_the_dashboard_is_what_its_program_makes():
@@ -68,82 +70,6 @@ def test_every_alert_is_tried_both_ways():
 
 # A real Prometheus ---------------------------------------------------------------------------------
 
-class NodeExporter:
-    """`with` it: Debian's, with nothing but the collector that reads krb5kdc's file."""
-
-    def __init__(self, metrics_file, folder):
-        self._file, self._log = metrics_file, folder / 'node-exporter.log'
-        self.address = f'127.0.0.1:{daemon.free_ports(1)[0]}'
-
-    def __enter__(self):
-        with open(self._log, 'w', encoding='utf-8') as log:
-            self._process = subprocess.Popen(  # pylint: disable=consider-using-with
-                ['prometheus-node-exporter', '--collector.disable-defaults', '--collector.textfile',
-                 f'--collector.textfile.directory={self._file.parent}',
-                 f'--web.listen-address={self.address}'], stdout=log, stderr=log)
-        return self
-
-    def __exit__(self, *error):
-        self._process.terminate()
-        self._process.wait(30)
-
-
-class Prometheus:
-    """`with` it: Debian's, with our rules, which scrapes three servers and krb5kdc each second."""
-
-    def __init__(self, live, kdc, folder):
-        self._folder, self._ports, self._kdc = folder, live.options.metrics, kdc
-        self._realm = live.name
-        self.url = f'http://127.0.0.1:{daemon.free_ports(1)[0]}'
-
-    def __enter__(self):
-        self._folder.mkdir()
-        targets = ''.join(
-            f'      - targets: ["127.0.0.1:{port}"]\n'
-            f'        labels: {{realm: {self._realm}, party: p{party}, triple: "0"}}\n'
-            for party, port in enumerate(self._ports))
-        # The waits of the rules are minutes: as seconds here.
-        rules = (MONITORING / 'mpc-kdc.rules.yml').read_text()
-        (self._folder / 'rules.yml').write_text(rules.replace('for: 1m', 'for: 2s'))
-        (self._folder / 'prometheus.yml').write_text(
-            f'global: {{scrape_interval: {INTERVAL}s, evaluation_interval: {INTERVAL}s}}\n'
-            'rule_files: [rules.yml]\nscrape_configs:\n  - job_name: mpc-server\n'
-            f'    static_configs:\n{targets}'
-            f'  - job_name: krb5kdc\n    static_configs:\n      - targets: ["{self._kdc}"]\n')
-        with open(self._folder / 'log', 'w', encoding='utf-8') as log:
-            self._process = subprocess.Popen(  # pylint: disable=consider-using-with
-                ['prometheus', f'--config.file={self._folder}/prometheus.yml',
-                 f'--storage.tsdb.path={self._folder}/data',
-                 f'--web.listen-address={self.url.removeprefix("http://")}'],
-                stdout=log, stderr=log)
-        assert daemon.wait_until(self._ready, 30, 0.2), (self._folder / 'log').read_text()
-        return self
-
-    def __exit__(self, *error):
-        self._process.terminate()
-        self._process.wait(30)
-
-    def _ready(self):
-        try:
-            return len(self.query('up == 1')) == len(self._ports) + 1
-        except OSError:
-            return False
-
-    def get(self, path, **parameters):
-        query = urllib.parse.urlencode(parameters)
-        with urllib.request.urlopen(f'{self.url}/api/v1/{path}?{query}', timeout=10) as reply:
-            answer = json.load(reply)
-        assert answer['status'] == 'success', answer
-        return answer['data']
-
-    def query(self, text):
-        return self.get('query', query=text)['result']
-
-    def firing(self):
-        return {alert['labels']['alertname'] for alert in self.get('alerts')['alerts']
-                if alert['state'] == 'firing'}
-
-
 @pytest.fixture(scope='module')
 def live(tmp_path_factory):
     folder = tmp_path_factory.mktemp('monitoring')
@@ -159,8 +85,8 @@ def live(tmp_path_factory):
 def prometheus(live, tmp_path_factory):
     live.enroll('alice', 'secret')
     folder = tmp_path_factory.mktemp('prometheus')
-    with NodeExporter(live.options.extra_database['mpc_metrics_file'], folder) as kdc, \
-            Prometheus(live, kdc.address, folder / 'run') as made:
+    with prometheus_module.NodeExporter(live.options.extra_database['mpc_metrics_file'], folder) as kdc, \
+            prometheus_module.Prometheus(live, kdc.address, folder / 'run') as made:
         yield made
 
 
@@ -180,6 +106,25 @@ def test_every_panel_shows_a_login(live, prometheus):
     logins = prometheus.query(filled(live, panels[0]['targets'][0]['expr']))
     assert 0 < float(logins[0]['value'][1]) < 100
     assert prometheus.query(filled(live, 'count(mpckdc_key_seconds_count{enctype="aes256-gcm"})'))
+
+
+def test_what_is_drawn_is_what_the_panels_show(live, prometheus):
+    """All but the drawing itself, which needs matplotlib (`make dashboard`)."""
+    drawing = program('draw_dashboard')
+    source, begin = drawing.Source(prometheus.url, live.name, INTERVAL), time.time()
+    time.sleep(6 * INTERVAL)
+    end = time.time()
+    rows = drawing.rows()
+    assert sum(len(panels) for _, panels in rows) == len(
+        [panel for panel in make_dashboard()['panels'] if panel['type'] != 'row'])
+    up = next(panel for _, panels in rows for panel in panels if panel['title'] == 'Up')
+    lines = source.lines(up['targets'][0], begin, end)
+    assert [name for name, _, _ in lines] == ['up p0/0', 'up p1/0', 'up p2/0']
+    for _, times, values in lines:
+        assert len(times) > 3 and begin - 1 <= times[0] < times[-1] <= end + 1
+        assert set(values) == {1.0}
+    assert source.lines(up['targets'][0], end - 7200, end - 3600) == []
+    assert drawing.legend('{{phase}} of {{nothing}}', {'phase': 'tag'}) == 'tag of'
 
 
 def test_an_alert_of_a_server_that_is_down(live, prometheus):

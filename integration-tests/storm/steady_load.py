@@ -13,16 +13,17 @@ AFTER_STORM = 40  # seconds until login-storm must have written its report
 class SteadyLoad:
     """login-storm, which Ctrl-C at this program does not reach. `with` stops it.
 
-    `more`: its other options. Its users are the first `number` of users.keytab, or all. `report` when it was stopped: its own,
+    `more`: its other options. Its users are the first `number` of the keytab, or all. `report` when it was stopped: its own,
     or None."""
 
-    def __init__(self, live, out, enctype, rate, number=None, seed=1, more=()):
+    def __init__(self, live, out, enctype, rate, number=None, seed=1, more=(),
+                 keytab='users.keytab'):
         self.log, self._report = out / 'logins.log', out / 'storm.json'
         self.report = None
         for file in (self.log, self._report):
             file.unlink(missing_ok=True)
         argv = [storm.program(), '--kdc', f'127.0.0.1:{live.ports.kdc}', '--realm', live.name,
-                '--keytab', live.dir / 'users.keytab', '--enctype', enctype, '--rate', rate,
+                '--keytab', live.dir / keytab, '--enctype', enctype, '--rate', rate,
                 '--duration', '24h', '--seed', seed, '--log', self.log, '--json', self._report,
                 *(['--number', number] if number else []), *more]
         with open(out / 'logins.txt', 'wb') as text:
