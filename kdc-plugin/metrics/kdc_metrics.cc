@@ -92,6 +92,7 @@ void ForgetAllPlaces() {
     m->place.store(nullptr);
     m->probe = nullptr;
     m->writes = false;
+    Unclaim(*m);
     new (&m->probe_mutex) std::mutex;  // whoever held it is in the parent
   }
 }

@@ -229,6 +229,45 @@ TEST_F(KdcMetricsTest, AnotherProcessWritesWhenTheWriterDies) {
   close(pipes[1]);
 }
 
+// Two kdc.conf with one file: each would write its own counters over the other's.
+TEST_F(KdcMetricsTest, OfTwoKrb5kdcsWithOneFileTheFirstWrites) {
+  int pipes[2];
+  ASSERT_EQ(pipe(pipes), 0);
+  const pid_t first = Fork([&] {
+    kdc_metrics_request(Open(), KDC_AS_REQ, KDC_OK, 1, 1500);
+    char byte;
+    close(pipes[1]);
+    (void)!read(pipes[0], &byte, 1);
+  });
+  const std::string of_first = "type=\"as\",result=\"ok\",keys=\"remote\"} 1\n";
+  const auto writes = [&] { return Written().find(of_first) != std::string::npos; };
+  ASSERT_TRUE(Until(writes));
+  Logged().clear();
+  Open();
+  for (int i = 0; i < 30; ++i) {
+    ASSERT_TRUE(writes()) << Written();
+    usleep(100'000);
+  }
+  EXPECT_THAT(Logged(), Contains("metrics of realm " + realm_ + ": process " +
+                                 std::to_string(first) + " writes " + file() +
+                                 " already; see mpc_metrics_file in kdc.conf")
+                            .Times(1));
+  ASSERT_EQ(kill(first, SIGKILL), 0);
+  ASSERT_EQ(waitpid(first, nullptr, 0), first);
+  EXPECT_TRUE(Until([&] { return !writes(); })) << "the second goes on";
+  close(pipes[0]);
+  close(pipes[1]);
+}
+
+TEST_F(KdcMetricsTest, AFolderThatVanishesAndComesBackHasTheFileAgain) {
+  Open();
+  ASSERT_TRUE(Until([this] { return !Written().empty(); }));
+  std::filesystem::remove_all(folder_);
+  sleep(2);
+  std::filesystem::create_directory(folder_);
+  EXPECT_TRUE(Until([this] { return !Written().empty(); }));
+}
+
 TEST_F(KdcMetricsTest, AFileThatCannotBeWrittenIsToldOnce) {
   std::filesystem::remove_all(folder_);
   Logged().clear();

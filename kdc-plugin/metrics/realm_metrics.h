@@ -28,6 +28,7 @@ struct kdc_metrics {
 
   // Of the thread alone.
   bool writes = false;  // it holds the page's lock
+  int claim = -1;       // the file's lock; see Claim() in writer.cc
   std::vector<std::pair<std::string, double>> expires{};
   uint64_t read_expires = 0, turned_window = 0, complained = 0;
 
@@ -46,6 +47,8 @@ void ForgetAllPlaces();
 // writer.cc: one thread for each process.
 void StartWriter();
 void StopWriter();
+// Lets go of the file's lock, or of a parent's descriptor, which locks nothing here.
+void Unclaim(kdc_metrics& m);
 
 }  // namespace mpckdc::metrics
 

@@ -77,6 +77,28 @@ std::string WriteFile(const std::string& file, absl::string_view text) {
   return error;
 }
 
+// Two krb5kdc whose kdc.conf name one file would write it in turn, and each counter would go back once
+// a second. The lock is the process's own and ends with it; no fork hands it on. Empty, or who has it.
+// Where there can be no lock the file is written all the same, or making that says why not.
+std::string Claim(kdc_metrics& m) {
+  struct stat found {};
+  if (m.claim >= 0 && fstat(m.claim, &found) == 0 && found.st_nlink > 0) return "";
+  Unclaim(m);
+  const std::string name = m.file + ".lock";
+  const int fd =
+      open(name.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+  if (fd < 0) return "";
+  struct flock lock {};
+  lock.l_type = F_WRLCK;
+  lock.l_whence = SEEK_SET;
+  m.claim = fd;
+  if (fcntl(fd, F_SETLK, &lock) == 0 || (errno != EAGAIN && errno != EACCES)) return "";
+  const bool known = fcntl(fd, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK && lock.l_pid > 0;
+  Unclaim(m);
+  return absl::StrCat(known ? absl::StrCat("process ", lock.l_pid) : "another process", " writes ",
+                      m.file, " already");
+}
+
 void Complain(kdc_metrics& m, const std::string& error, uint64_t now) {
   if (m.complained != 0 && now - m.complained < kComplainAgain) return;
   m.complained = now;
@@ -96,7 +118,8 @@ void Write(kdc_metrics& m, uint64_t now) {
   const RenderOptions options = {
       m.realm, m.servers, m.expires,
       static_cast<double>(wall.tv_sec) + static_cast<double>(wall.tv_nsec) / 1e9, now};
-  const std::string error = WriteFile(m.file, Render(*m.page, options));
+  std::string error = Claim(m);
+  if (error.empty()) error = WriteFile(m.file, Render(*m.page, options));
   if (!error.empty()) Complain(m, error, now);
 }
 
@@ -175,6 +198,7 @@ void* Run(void*) {
     }
   }
   for (kdc_metrics* m : Pages()) {
+    Unclaim(*m);
     if (m->writes) pthread_mutex_unlock(&m->page->writer);
     m->writes = false;
   }
@@ -218,6 +242,11 @@ void InChild() {
 }
 
 }  // namespace
+
+void Unclaim(kdc_metrics& m) {
+  const int fd = std::exchange(m.claim, -1);
+  if (fd >= 0) close(fd);
+}
 
 void StartWriter() {
   Thread& thread = TheThread();
