@@ -4,6 +4,7 @@ good login, a wrong password, an outage and who is away stand as what they are; 
 request, by which krb5kdc's log, the logs of the three servers and their audit logs speak of it."""
 
 import concurrent.futures
+import functools
 import json
 import os
 import re
@@ -12,6 +13,8 @@ import stat
 import pytest
 
 import daemon
+import datagrams
+import known_source_test as known
 import realm as realm_module
 
 SAMPLE = re.compile(r'^mpckdc_krb5kdc_(\w+)(?:\{(.*)\})? (\S+)$', re.M)
@@ -184,6 +187,25 @@ def test_all_servers_are_away(live):
         live.wait_for_servers()
     assert daemon.wait_until(lambda: log_in(live, 0), 30, 0.2)
     live.wait_until_seen(lambda s: s.sum('oldest_wait_seconds') == 0)
+
+
+def test_who_guesses_or_repeats_brings_about_no_outage(tmp_path):
+    """A stranger's requests, answered "not available" for quotas' sake, would wake somebody (MpcKdcOutage)."""
+    with Watched(tmp_path / 'realm', realm_module.Options(
+            quota=known.SLOW, extra_database={'mpc_metrics_file': tmp_path / 'kdc.prom'})) as guessed:
+        guessed.create()
+        for user in ('alice', 'bob'):
+            guessed.enroll(user, 'secret')
+        guess = known.as_req_of(guessed, 'alice')
+        tgt = functools.partial(datagrams.garbage_tgt, guessed.name, f'krbtgt/{guessed.name}', 300)
+        login = known.recorded(guessed, lambda env: guessed.kinit('bob', 'secret', env=env))
+        for make in (lambda: known.with_wrong_preauth(guess), tgt, lambda: datagrams.with_more_padata(login)):
+            codes = [known.ask_by_tcp(guessed, make(), known.STRANGER) for _ in range(12)]
+            assert codes.count(known.SVC_UNAVAILABLE) > 2, codes
+        seen = guessed.wait_until_seen(lambda s: s.sum('requests_total', result='replay') > 2)
+        assert seen.sum('requests_total', type='as', result='over_quota') > 2
+        assert seen.sum('requests_total', type='tgs', result='over_quota') > 2
+        assert seen.sum('requests_total', result='unavailable') == 0
 
 
 def test_a_realm_without_the_relation_writes_no_file(tmp_path):

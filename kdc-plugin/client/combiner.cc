@@ -163,7 +163,8 @@ bool Combiner::Vote(const Sender& from, v1::Verdict verdict, const std::string& 
   const mpc_verdict ours = FromWire(verdict);
   if (ours == MPC_UNAVAILABLE || ours == MPC_UNPROVED) {
     Fail({ours, Describe(verdict, detail, from.name()),
-          verdict == v1::VERDICT_UNAVAILABLE ? MPC_OUTAGE : MPC_NO_OUTAGE});
+          verdict == v1::VERDICT_UNAVAILABLE ? MPC_OUTAGE : MPC_NO_OUTAGE,
+          verdict == v1::VERDICT_QUOTA});
     return true;
   }
   if (count_ == 1) {
@@ -256,6 +257,7 @@ void JobCombiner::Deliver() {
   box->detail_text = outcome().detail;
   box->detail = box->detail_text.c_str();
   box->outage = outcome().outage;
+  box->over_quota = outcome().over_quota ? 1 : 0;
   if (box->verdict == MPC_OK) FillIn(*box);
   done_(arg_, box.release());
 }

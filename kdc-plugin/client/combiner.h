@@ -25,6 +25,7 @@ struct Outcome {
   mpc_verdict verdict = MPC_OK;
   std::string detail;
   mpc_outage outage = MPC_NO_OUTAGE;
+  bool over_quota = false;
 };
 
 inline Outcome Unavailable(std::string detail) { return {MPC_UNAVAILABLE, std::move(detail)}; }

@@ -189,7 +189,7 @@ enum mpc_outage {
   MPC_WRONG_ANSWERS = 2 /* the servers contradict each other: not at this triple */
 };
 
-/* Everything is set only when the verdict is MPC_OK, except `detail` and `outage`. */
+/* Everything is set only when the verdict is MPC_OK, except `detail`, `outage` and `over_quota`. */
 typedef struct mpc_result {
     enum mpc_verdict verdict;
     uint64_t id; /* of the job */
@@ -201,6 +201,7 @@ typedef struct mpc_result {
     uint8_t mac[MPC_MAX_MAC_BYTES];
     size_t mac_size;
     enum mpc_outage outage;
+    int over_quota; /* MPC_UNAVAILABLE, and nothing is out of order: a quota of a server is used up */
 } mpc_result;
 
 /* Wipes and frees. NULL is allowed. */

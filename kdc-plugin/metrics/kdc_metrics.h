@@ -70,6 +70,8 @@ enum kdc_result {
     KDC_BAD_TICKET,        /* of a TGS-REQ, or of armor: altered, expired, of another key */
     KDC_UNSUPPORTED,       /* enctypes, mechanisms */
     KDC_TRY_STREAM,        /* the client was told to come by TCP, which proves its address */
+    KDC_OVER_QUOTA,        /* the client was told of an outage, and there is none */
+    KDC_REPLAY,            /* likewise: the request came too often */
     KDC_UNAVAILABLE,       /* an outage */
     KDC_OTHER,
     KDC_RESULTS

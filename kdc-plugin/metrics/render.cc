@@ -22,7 +22,7 @@ constexpr std::array<const char*, 2> kKeys = {"local", "remote"};
 constexpr std::array<const char*, KDC_RESULTS> kResults = {
     "ok",             "preauth_required", "wrong_password", "clock_skew", "unknown_client",
     "unknown_service", "client_refused",  "policy",         "bad_ticket", "unsupported",
-    "try_stream",     "unavailable",      "other"};
+    "try_stream",     "over_quota",       "replay",         "unavailable", "other"};
 constexpr std::array<const char*, KDC_PHASES> kPhases = {"gathered", "job", "tag", "resumed"};
 // As the servers' own metrics spell them (mpc-server/service/metrics.cc).
 constexpr std::array<const char*, kOperations> kOperationNames = {

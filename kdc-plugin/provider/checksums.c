@@ -116,12 +116,14 @@ krb5_error_code provider_verify_checksum(krb5_context context, void *moddata, kr
     job.verify_mac = &mac;
     f = operation_send(&op, &job);
     result = (f == NULL) ? NULL : flight_await(f);
-    if (result == NULL)
+    if (result == NULL) {
         ret = ENOMEM;
-    else if (result->verdict == MPC_OK)
+    } else if (result->verdict == MPC_OK) {
         *valid = TRUE;
-    else if (result->verdict != MPC_BAD_TAG)
+    } else if (result->verdict != MPC_BAD_TAG) {
+        operation_note(&op, result);
         ret = verdict_error(context, result->verdict, op.what, result->detail);
+    }
     flight_release(f);
     return operation_outcome(&op, ret);
 }

@@ -10,38 +10,53 @@
 #include "kdc-plugin/provider/process_client.h"
 #include "kdc-plugin/provider/request.h"
 
-/* Whether a line may be logged now; *suppressed gets the number of lines that were not. */
-static int may_log(unsigned int *suppressed)
+/* Lines of one kind. */
+typedef struct line_limit {
+    time_t period_start;
+    unsigned int lines, dropped;
+} line_limit;
+
+/* What anybody can bring about leaves room for what is out of order. */
+enum { OF_CLIENTS, OF_SERVERS, KINDS };
+
+/* Whether a line may be logged now; *suppressed gets the number of those of its kind that were not. */
+static int may_log(int kind, unsigned int *suppressed)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    static time_t period_start;
-    static unsigned int lines, dropped;
+    static line_limit limits[KINDS];
+    line_limit *limit = &limits[kind];
     struct timespec now;
     int allowed;
 
     clock_gettime(CLOCK_MONOTONIC, &now);
     pthread_mutex_lock(&lock);
     *suppressed = 0;
-    if (period_start == 0 || now.tv_sec - period_start >= LOG_PERIOD) {
-        *suppressed = dropped;
-        dropped = 0;
-        lines = 0;
-        period_start = now.tv_sec;
+    if (limit->period_start == 0 || now.tv_sec - limit->period_start >= LOG_PERIOD) {
+        *suppressed = limit->dropped;
+        *limit = (line_limit){now.tv_sec, 0, 0};
     }
-    allowed = lines < LOG_LINES_PER_PERIOD;
-    lines += allowed;
-    dropped += !allowed;
+    allowed = limit->lines < LOG_LINES_PER_PERIOD;
+    limit->lines += allowed;
+    limit->dropped += !allowed;
     pthread_mutex_unlock(&lock);
     return allowed;
 }
 
-static void log_line(krb5_context context, const char *what, const char *detail)
+static int kind_of(enum mpc_verdict verdict, const request *r)
+{
+    const int of_client = verdict == MPC_REFUSED || verdict == MPC_REPLAY || verdict == MPC_UNPROVED;
+
+    return of_client || (r != NULL && r->over_quota) ? OF_CLIENTS : OF_SERVERS;
+}
+
+static void log_line(krb5_context context, enum mpc_verdict verdict, const char *what,
+                     const char *detail)
 {
     const request *r = request_current(0);
     char line[1024];
     unsigned int suppressed;
 
-    if (!may_log(&suppressed))
+    if (!may_log(kind_of(verdict, r), &suppressed))
         return;
     if (suppressed > 0) {
         snprintf(line, sizeof(line), "remote keys: %u more failures in the last %d seconds or more",
@@ -85,7 +100,7 @@ krb5_error_code verdict_error(krb5_context context, enum mpc_verdict verdict, co
         break;
     }
     if (code == KRB5KDC_ERR_POLICY || code == KRB5KDC_ERR_SVC_UNAVAILABLE)
-        log_line(context, what, detail);
+        log_line(context, verdict, what, detail);
     if (context != NULL)
         krb5_set_error_message(context, code, "%s: %s", what, detail);
     return code;

@@ -8,7 +8,8 @@
 
 /*
  * The krb5 error of a verdict that is not MPC_OK, with a message in the context. Outages and
- * refusals are logged too, at most LOG_LINES_PER_PERIOD lines in LOG_PERIOD seconds.
+ * refusals are logged too, at most LOG_LINES_PER_PERIOD lines in LOG_PERIOD seconds of what clients
+ * can bring about, and as many of the rest.
  */
 krb5_error_code verdict_error(krb5_context context, enum mpc_verdict verdict, const char *what,
                               const char *detail);

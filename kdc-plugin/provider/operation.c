@@ -59,6 +59,16 @@ static void ask_for_stream(const operation *op)
         op->request->try_stream = 1;
 }
 
+void operation_note(const operation *op, const mpc_result *result)
+{
+    if (result->verdict == MPC_UNPROVED)
+        ask_for_stream(op);
+    if (op->request == NULL)
+        return;
+    op->request->over_quota |= result->over_quota;
+    op->request->replayed |= result->verdict == MPC_REPLAY;
+}
+
 krb5_error_code operation_land(const operation *op, const mpc_job *job, flight *f,
                             const mpc_result **result)
 {
@@ -68,8 +78,7 @@ krb5_error_code operation_land(const operation *op, const mpc_job *job, flight *
     if (*result == NULL)
         return ENOMEM;
     verdict = (*result)->verdict;
-    if (verdict == MPC_UNPROVED)
-        ask_for_stream(op);
+    operation_note(op, *result);
     if (verdict == MPC_REFUSED && op->request != NULL && op->request->lost)
         verdict = MPC_UNAVAILABLE; /* the grant pays no more; who is told of a policy gives up */
     if (verdict == MPC_REFUSED && job->operation == MPC_LOGIN && job->open == NULL &&

@@ -36,6 +36,9 @@ krb5_error_code operation_outcome(const operation *op, krb5_error_code ret);
 /* Sends a job for the request being processed. As flight_start(). */
 flight *operation_send(const operation *op, mpc_job *job);
 
+/* Remembers why the servers did not do a job, where that is no outage: anybody can bring it about. */
+void operation_note(const operation *op, const mpc_result *result);
+
 /* Waits for the flight of a job. On success *result belongs to it. */
 krb5_error_code operation_land(const operation *op, const mpc_job *job, flight *f,
                                const mpc_result **result);

@@ -70,6 +70,7 @@ typedef struct request {
     uint64_t began;                  /* kdc_metrics_clock() */
     int asked;                       /* the servers were, or would have been */
     int try_stream;                  /* they would answer if its address were proved */
+    int over_quota, replayed;        /* they did not, and nothing is out of order */
     krb5_context context; /* of its realm, and that realm's client; NULL before the first operation */
     mpc_client *client_of_realm;
     int is_as; /* an AS-REQ: tickets are sealed for the client of this request */

@@ -42,6 +42,17 @@ static int is_of_ticket(krb5_error_code code)
     }
 }
 
+/* No outage: what the servers did not do they would not do for anybody who comes like this. */
+static enum kdc_result result_of_unavailable(const request *r)
+{
+    if (r == NULL)
+        return KDC_UNAVAILABLE;
+    return r->try_stream   ? KDC_TRY_STREAM
+           : r->over_quota ? KDC_OVER_QUOTA
+           : r->replayed   ? KDC_REPLAY
+                           : KDC_UNAVAILABLE;
+}
+
 /* What the realm does not give to this client, or for this service. */
 static int is_of_policy(krb5_error_code code)
 {
@@ -67,7 +78,7 @@ enum kdc_result result_of(const request *r, krb5_msgtype type, krb5_error_code c
     case 0:
         return KDC_OK;
     case KRB5KDC_ERR_SVC_UNAVAILABLE:
-        return r != NULL && r->try_stream ? KDC_TRY_STREAM : KDC_UNAVAILABLE;
+        return result_of_unavailable(r);
     case KRB5KRB_AP_ERR_SKEW:
         return KDC_CLOCK_SKEW;
     case KRB5KDC_ERR_S_PRINCIPAL_UNKNOWN:

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <mutex>
 #include <set>
 #include <string>
@@ -12,6 +13,7 @@
 #include "kdc-plugin/tests/provider_fixture.h"
 
 extern "C" {
+#include "kdc-plugin/provider/errors.h"
 #include "kdc-plugin/provider/results.h"
 }
 
@@ -71,6 +73,47 @@ TEST_F(RequestTest, IsNamedInLinesAboutItsTroubles) {
   EXPECT_EQ(Decrypt(tgs_, 2, Seal(Local(tgs_base_), 2, "a ticket"), &plain),
             KRB5KDC_ERR_SVC_UNAVAILABLE);
   EXPECT_THAT(log_, HasSubstr("remote keys: " + Label() + ": "));
+}
+
+// A stranger who guesses, or sends a request again, brings these about: no administrator is to be woken.
+TEST_F(RequestTest, WhatClientsCanBringAboutIsNoOutage) {
+  const std::map<v1::Verdict, kdc_result> results = {
+      {v1::VERDICT_QUOTA, KDC_OVER_QUOTA},     {v1::VERDICT_REPLAY, KDC_REPLAY},
+      {v1::VERDICT_UNPROVED, KDC_TRY_STREAM},  {v1::VERDICT_UNAVAILABLE, KDC_UNAVAILABLE},
+      {v1::VERDICT_DEADLINE, KDC_UNAVAILABLE}, {v1::VERDICT_UNKNOWN_HANDLE, KDC_UNAVAILABLE}};
+  std::string plain;
+  for (const auto& [verdict, result] : results) {
+    realm_.Answer(verdict);
+    const krb5_error_code code = Decrypt(user_, 1, Preauth("t"), &plain);
+    EXPECT_EQ(code, KRB5KDC_ERR_SVC_UNAVAILABLE);
+    EXPECT_EQ(result_of(request_current(0), KRB5_AS_REQ, code), result)
+        << v1::Verdict_Name(verdict);
+    EndRequest();
+  }
+  realm_.Answer(v1::VERDICT_QUOTA);
+  krb5_boolean valid = TRUE;
+  const std::string data = "a PAC", sum(28, 's');
+  const krb5_data input = View(data);
+  const krb5_checksum checksum = {KV5M_CHECKSUM, -24002, static_cast<unsigned>(sum.size()),
+                                  reinterpret_cast<krb5_octet*>(const_cast<char*>(sum.data()))};
+  EXPECT_EQ(krb5_c_verify_checksum(context_, &tgs_, 17, &input, &checksum, &valid),
+            KRB5KDC_ERR_SVC_UNAVAILABLE);
+  EXPECT_EQ(result_of(request_current(0), KRB5_TGS_REQ, KRB5KDC_ERR_SVC_UNAVAILABLE),
+            KDC_OVER_QUOTA);
+}
+
+TEST_F(RequestTest, WhatClientsBringAboutHidesNoTrouble) {
+  std::string plain;
+  for (const v1::Verdict verdict : {v1::VERDICT_QUOTA, v1::VERDICT_UNPROVED, v1::VERDICT_REFUSED}) {
+    realm_.Answer(verdict);
+    for (int i = 0; i < 2 * LOG_LINES_PER_PERIOD; ++i) {
+      EXPECT_NE(Decrypt(user_, 1, Preauth("t"), &plain), 0);
+      EndRequest();
+    }
+  }
+  realm_.Answer(v1::VERDICT_UNKNOWN_HANDLE);
+  EXPECT_EQ(Decrypt(user_, 1, Preauth("t"), &plain), KRB5KDC_ERR_SVC_UNAVAILABLE);
+  EXPECT_THAT(log_, HasSubstr("run mpc-admin doctor"));
 }
 
 TEST(ResultTest, IsWhatAnAdministratorWouldCallIt) {
