@@ -10,6 +10,7 @@
 #include <set>
 
 #include "mpc-server/base/limits.h"
+#include "mpc-server/service/log.h"
 #include "mpc-server/service/refusal_log.h"
 #include "mpc-server/testing/memory_share_store.h"
 #include "mpc-server/testing/service_fixture.h"
@@ -427,6 +428,26 @@ TEST_F(KeyServiceTest, FirstMessageMustBeAGoodHello) {
   v1::KdcMessage realm = HelloMessage();
   realm.mutable_hello()->set_realm("OTHER.COM");
   EXPECT_THAT(refused(realm).error_message(), HasSubstr("OTHER.COM"));
+}
+
+// A megabyte of each hello in the log, or in the audit log, is a full disk before anybody looks.
+TEST_F(KeyServiceTest, AHelloDoesNotFillLogs) {
+  const std::string file = port_.folder().File("server.log"), text(1 << 20, 'x');
+  ASSERT_TRUE(StartLog({"info", false, file}).ok());
+  v1::KdcMessage program = HelloMessage(), realm = HelloMessage();
+  program.mutable_hello()->set_software(text);
+  realm.mutable_hello()->set_realm(text);
+  for (const v1::KdcMessage& message : {program, realm}) {
+    auto kdc = Open(cert_);
+    kdc->Send(message);
+    const grpc::Status status = kdc->End();
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+    EXPECT_THAT(status.error_message(), HasSubstr("1048576"));
+  }
+  for (int i = 0; i < 50; ++i) Greet();
+  EXPECT_TRUE(StartLog({}).ok());
+  EXPECT_LT(ReadFileForTest(file).size(), 10'000u);
+  EXPECT_LT(ReadFileForTest(port_.folder().File("audit.log")).size(), 10'000u);
 }
 
 TEST_F(KeyServiceTest, SecondHelloEndsTheStream) {

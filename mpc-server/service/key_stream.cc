@@ -3,14 +3,17 @@
 
 #include <algorithm>
 #include <cassert>
+#include <string>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "mpc-server/base/limits.h"
 #include "mpc-server/base/status_macros.h"
 #include "mpc-server/base/version.h"
 #include "mpc-server/service/job_log.h"
+#include "mpc-server/service/line_limit.h"
 #include "mpc-server/service/log.h"
 #include "mpc-server/service/proto_convert.h"
 #include "mpc-server/service/refusal_log.h"
@@ -25,6 +28,15 @@ namespace {
 bool IsRefusal(const absl::Status& status) {
   return !status.ok() && !absl::IsCancelled(status) && !absl::IsAborted(status) &&
          !absl::IsUnavailable(status);
+}
+
+// A KDC may come and go as often as it likes.
+void LogStream(spdlog::level::level_enum level, const std::string& text) {
+  static auto* const lines = new LineLimit;
+  size_t left_out = 0;
+  const bool room = lines->Take(absl::ToUnixSeconds(absl::Now()), &left_out);
+  if (left_out > 0) Log().info("streams of KDCs: {} lines more in one second before", left_out);
+  if (room) Log().log(level, "{}", text);
 }
 
 // What a job takes until its answer is written: itself, and the plaintexts of its answer.
@@ -118,7 +130,10 @@ void KeyStream::Advance() {
     finish = AdvanceLocked();
   }
   if (!finish) return;
-  if (!finish->ok()) Log().warn("stream of {} closed: {}", caller_.Text(), Text(*finish));
+  if (!finish->ok()) {
+    LogStream(spdlog::level::warn,
+              absl::StrCat("stream of ", caller_.Text(), " closed: ", finish->message()));
+  }
   if (IsRefusal(*finish)) NoteRefusal("KeyService.stream", *finish);
   Finish(ToGrpc(*finish));
 }
@@ -202,6 +217,12 @@ absl::Status KeyStream::HandleIncoming() {
 }
 
 absl::Status KeyStream::CheckHello(const v1::Hello& hello) const {
+  // Both go into logs, which no KDC must fill.
+  if (std::max(hello.realm().size(), hello.software().size()) > limits::kMaxRealmBytes) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the hello names a realm in ", hello.realm().size(), " and a program in ",
+        hello.software().size(), " bytes, at most ", limits::kMaxRealmBytes, " are allowed"));
+  }
   if (hello.min_version() > limits::kMaxKdcVersion ||
       hello.max_version() < limits::kMinKdcVersion || hello.min_version() > hello.max_version()) {
     return absl::FailedPreconditionError(absl::StrCat(
@@ -225,7 +246,8 @@ absl::Status KeyStream::HandleHello(const v1::KdcMessage& message) {
   RETURN_IF_ERROR(CheckHello(hello));
   kdc_ = {caller_.name, *Bytes16(hello.session(), "the session id")};
   session_ = service_->Register(kdc_, shared_from_this());
-  Log().info("KDC {} connected ({})", caller_.name, hello.software());
+  LogStream(spdlog::level::info,
+            absl::StrCat("KDC ", caller_.name, " connected (", hello.software(), ")"));
 
   const StoreMeta meta = service_->tools().store->Meta();
   absl::MutexLock lock(&mutex_);
