@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who is deleted while his new password is on its way to the servers stays deleted: whoever is about to lose
-his account could otherwise change his password again and again until he is back."""
+"""Who is deleted, or locked, while his new password is on its way to the servers stays so: whoever is about to
+lose his account could otherwise change his password again and again until he is back."""
 
 import contextlib
 import os
@@ -56,3 +56,19 @@ def test_a_change_of_password_brings_nobody_back(live):
     assert f'{name}@{live.name} was deleted by somebody else meanwhile' in said, said
     # Nothing of the change is left on the servers in use.
     assert name not in live.admin('doctor', check=False).stdout
+
+
+@pytest.mark.parametrize('modification', ['-allow_tix', '-expire 2020-01-01'])
+def test_a_change_of_password_unlocks_nobody(live, modification):
+    name = f'locked{len(modification)}'
+    live.enroll(name, 'a first password')
+    live.kadmin_local(f'modprinc +needchange {name}')
+    with stopped(live.servers[2]):
+        change = started(live, 'cpw', '-pw', 'a second password', name)
+        assert daemon.wait_until(lambda: asks_servers(change), 3, 0.01)
+        live.kadmin_local(f'modprinc {modification} {name}')
+    said = change.communicate(timeout=60)[0]
+    assert change.returncode == 0, said
+    said = live.kinit(name, 'a second password', check=False).stdout
+    assert "credentials have been revoked" in said or 'entry in database has expired' in said, said
+    assert 'REQUIRES_PWCHANGE' not in live.kadmin_local(f'getprinc {name}').stdout, 'the change is a change'

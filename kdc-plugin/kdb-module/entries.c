@@ -101,16 +101,30 @@ static void collect_fresh(module_state *state, const krb5_db_entry *entry, handl
     list->count = fresh;
 }
 
-/* Whether the entry is there now, with its change begun. */
-static krb5_error_code check_present(module_state *state, krb5_const_principal principal)
+/* New keys leave alone whether their owner may log in, and until when; but kadm5 writes the whole entry as
+ * it was before the servers were asked. */
+static void keep_what_others_set(krb5_db_entry *entry, const krb5_db_entry *present)
 {
-    krb5_db_entry *found = NULL;
-    krb5_error_code ret = wrapped()->get_principal(state->context, principal, 0, &found);
+    const krb5_flags own = KRB5_KDB_REQUIRES_PWCHANGE;
+
+    if (!(entry->mask & KADM5_KEY_DATA))
+        return;
+    entry->attributes = (present->attributes & ~own) | (entry->attributes & own);
+    entry->expiration = present->expiration;
+}
+
+/* Looks at the entry as it is now, with its change begun; an error if it is not there. */
+static krb5_error_code check_present(module_state *state, krb5_db_entry *entry)
+{
+    krb5_db_entry *present = NULL;
+    krb5_error_code ret = wrapped()->get_principal(state->context, entry->princ, 0, &present);
     char *name = NULL;
 
-    if (ret == 0)
-        krb5_db_free_principal(state->context, found);
-    if (ret != KRB5_KDB_NOENTRY || krb5_unparse_name(state->context, principal, &name) != 0)
+    if (ret == 0) {
+        keep_what_others_set(entry, present);
+        krb5_db_free_principal(state->context, present);
+    }
+    if (ret != KRB5_KDB_NOENTRY || krb5_unparse_name(state->context, entry->princ, &name) != 0)
         return ret;
     krb5_set_error_message(state->context, ret,
                            "%s was deleted by somebody else meanwhile; nothing was changed", name);
@@ -130,7 +144,7 @@ static krb5_error_code put_if_present(module_state *state, krb5_db_entry *entry,
     ret = change_begin(state, entry->princ, &c);
     if (ret)
         return ret;
-    ret = check_present(state, entry->princ);
+    ret = check_present(state, entry);
     if (ret == 0)
         return change_put(&c, entry, db_args);
     change_fail(&c, ret);
