@@ -55,6 +55,11 @@ void change_abandon(change *c)
     end(c, NULL, NULL, 0);
 }
 
+void change_fail(change *c, krb5_error_code error)
+{
+    end_failed(c, error, 0);
+}
+
 /* Whether nothing can have been changed by a put that failed: a bad argument of -x is found first. Of any
  * other error only kldap and klmdb say that for certain, and it is rare: replicas may do a full resync. */
 static int is_refusal(krb5_error_code error, char **db_args)

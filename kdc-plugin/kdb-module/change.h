@@ -31,12 +31,13 @@ typedef struct change {
     krb5_boolean logs;
 } change;
 
-/* After 0 exactly one of the three others has to be called. */
+/* After 0 exactly one of the others has to be called. */
 krb5_error_code change_begin(module_state *state, krb5_const_principal principal, change *c);
 
 krb5_error_code change_put(change *c, krb5_db_entry *entry, char **db_args);
 krb5_error_code change_delete(change *c);
 void change_abandon(change *c); /* nothing was written */
+void change_fail(change *c, krb5_error_code error); /* likewise; the error's text stays */
 
 /* Both at once, for a change that depends on nothing. */
 krb5_error_code put_and_log(module_state *state, krb5_db_entry *entry, char **db_args);

@@ -101,6 +101,56 @@ static void collect_fresh(module_state *state, const krb5_db_entry *entry, handl
     list->count = fresh;
 }
 
+/* New keys leave alone whether their owner may log in, and until when; but kadm5 writes the whole entry as
+ * it was before the servers were asked. */
+static void keep_what_others_set(krb5_db_entry *entry, const krb5_db_entry *present)
+{
+    const krb5_flags own = KRB5_KDB_REQUIRES_PWCHANGE;
+
+    if (!(entry->mask & KADM5_KEY_DATA))
+        return;
+    entry->attributes = (present->attributes & ~own) | (entry->attributes & own);
+    entry->expiration = present->expiration;
+}
+
+/* Looks at the entry as it is now, with its change begun; an error if it is not there. */
+static krb5_error_code check_present(module_state *state, krb5_db_entry *entry)
+{
+    krb5_db_entry *present = NULL;
+    krb5_error_code ret = wrapped()->get_principal(state->context, entry->princ, 0, &present);
+    char *name = NULL;
+
+    if (ret == 0) {
+        keep_what_others_set(entry, present);
+        krb5_db_free_principal(state->context, present);
+    }
+    if (ret != KRB5_KDB_NOENTRY || krb5_unparse_name(state->context, entry->princ, &name) != 0)
+        return ret;
+    krb5_set_error_message(state->context, ret,
+                           "%s was deleted by somebody else meanwhile; nothing was changed", name);
+    krb5_free_unparsed_name(state->context, name);
+    return ret;
+}
+
+/* Writes an entry that is new, or is still there: who was deleted while the servers were asked about new
+ * keys would be back with these, and with a password that he chose. */
+static krb5_error_code put_if_present(module_state *state, krb5_db_entry *entry, char **db_args)
+{
+    change c;
+    krb5_error_code ret;
+
+    if (entry->mask & (KADM5_PRINCIPAL | KADM5_LOAD))
+        return put_and_log(state, entry, db_args);
+    ret = change_begin(state, entry->princ, &c);
+    if (ret)
+        return ret;
+    ret = check_present(state, entry);
+    if (ret == 0)
+        return change_put(&c, entry, db_args);
+    change_fail(&c, ret);
+    return ret;
+}
+
 /*
  * Writes an entry whose keys change. If that fails those of them that are on the servers already
  * (`fresh`) go again; but not if the database may have stored the entry all the same, since then
@@ -109,7 +159,7 @@ static void collect_fresh(module_state *state, const krb5_db_entry *entry, handl
 static krb5_error_code put_or_take_back(module_state *state, krb5_db_entry *entry, char **db_args,
                                         const handle_list *fresh)
 {
-    krb5_error_code ret = put_and_log(state, entry, db_args);
+    krb5_error_code ret = put_if_present(state, entry, db_args);
 
     if (ret == 0)
         return 0;
@@ -240,7 +290,7 @@ static krb5_error_code put_guarded(module_state *state, krb5_db_entry *entry,
     else if (ret == 0 && (entry->mask & KADM5_KEY_DATA))
         ret = put_or_take_back(state, entry, db_args, &none_fresh);
     else if (ret == 0)
-        ret = put_and_log(state, entry, db_args);
+        ret = put_if_present(state, entry, db_args);
     if (ret == 0)
         server_keys_delete(state, entry->princ, &dropped, &kept);
     handle_list_free(&dropped);
@@ -334,6 +384,7 @@ static krb5_error_code rename_by_copy(module_state *state, krb5_db_entry *entry,
         return ret;
     login_key_forget(state->context, entry); /* bound to the old name, deleted with it */
     entry->princ = (krb5_principal)target;
+    entry->mask |= KADM5_PRINCIPAL; /* a new one */
     ret = put_local(state, entry, NULL);
     entry->princ = old_name;
     return ret ? ret : entries_delete(state->context, old_name);
