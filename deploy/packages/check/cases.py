@@ -276,7 +276,7 @@ def stock_case():
         kdc.write('/etc/krb5.conf', '[libdefaults]\n default_realm = STOCK.NET\n[realms]\n STOCK.NET = {\n  kdc = stock1\n'
                                     '  admin_server = stock1\n }\n')
         kdc.run("sed 's/@MYREALM/STOCK.NET/' /usr/share/krb5-kdc/kdc.conf.template > /etc/krb5kdc/kdc.conf; "
-                'kdb5_util create -s -P master; kadmin.local addprinc -pw pw bob; kadmin.local addprinc -randkey host/stock1; '
+                'touch /etc/krb5kdc/kadm5.acl; kdb5_util create -s -P master; kadmin.local addprinc -pw pw bob; kadmin.local addprinc -randkey host/stock1; '
                 'systemctl restart krb5-kdc krb5-admin-server')
         names = "$(dpkg-query -W -f '${source:Package} ${Package}\\n' | awk '$1 == \"krb5\" { print $2 }')"
 
