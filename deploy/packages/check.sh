@@ -17,8 +17,8 @@ packages=$build/$release
 mkdir -p "${MPCKDC_CHROOTS:=$build/chroot}"
 base=$(cd "$MPCKDC_CHROOTS" && pwd)/$release-base
 
-chroot_tools debootstrap dpkg-dev
-for tool in ip:iproute2 ssh-keygen:openssh-client readelf:binutils; do
+chroot_tools debootstrap
+for tool in ip:iproute2 dpkg-scanpackages:dpkg-dev ssh-keygen:openssh-client readelf:binutils; do
   command -v "${tool%%:*}" > /dev/null || apt-get -q -y --no-install-recommends install "${tool#*:}"
 done
 

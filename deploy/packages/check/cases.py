@@ -264,7 +264,24 @@ def held_case(cluster):
     finally:
         kdc.run('rm -f /etc/apt/sources.list.d/advisory.list; mv /root/pin /etc/apt/preferences.d/mpc-kdc; '
                 'apt-get -q update')
-    say('held: apt-get upgrade keeps the patched krb5 back from a newer one of Debian\'s, also without the pin')
+    held_by_the_pin(cluster['admin'])
+    say('held: apt-get upgrade keeps the patched krb5 back from a newer one of Debian\'s, also without the pin where the '
+        'plugin is, and with the pin where it is not')
+
+
+def held_by_the_pin(machine):
+    """A machine without the plugin: the pin alone does it."""
+    machine.run("echo 'deb [trusted=yes] file:/srv/shared/advisory ./' > /etc/apt/sources.list.d/advisory.list; "
+                'apt-get -q update')
+    try:
+        said = machine.run('apt-get -s upgrade')
+        expect('advisory1' not in said, f'an upgrade would replace the patched krb5, pin or not: {said}')
+        machine.run('mv /etc/apt/preferences.d/mpc-kdc /root/pin')
+        control_said = machine.run('apt-get -s upgrade; mv /root/pin /etc/apt/preferences.d/mpc-kdc')
+        expect(re.search(r'^Inst krb5-user .*advisory1', control_said, re.M),
+               f'without the pin apt would not take it either: {control_said}')
+    finally:
+        machine.run('rm /etc/apt/sources.list.d/advisory.list; apt-get -q update')
 
 
 def stock_case():
