@@ -251,7 +251,7 @@ def held_case(cluster):
                 f'awk \'$1 == "krb5" {{ print $2 }}\'); do apt-get -q download $p={theirs}; done')
         for deb in pathlib.Path(f'/proc/{kdc.init}/root/root/stock').glob('*.deb'):
             shutil.copy(deb, stock)
-        another_version('*.deb', WORK / 'shared/advisory', '+advisory1', source=stock)
+        another_version('*.deb', WORK / 'shared/advisory', '.advisory1', source=stock)
         kdc.run("echo 'deb [trusted=yes] file:/srv/shared/advisory ./' > /etc/apt/sources.list.d/advisory.list; "
                 'apt-get -q update')
         said = kdc.run('apt-get -s upgrade')
