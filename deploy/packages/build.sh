@@ -196,7 +196,7 @@ offer_krb5() {
   mountpoint -q "$root/packages" && umount "$root/packages"
   mount --bind "$out" "$root/packages"
   echo 'deb [trusted=yes] file:/packages ./' > "$root/etc/apt/sources.list.d/built.list"
-  printf 'Package: src:krb5\nPin: version *+mpckdc*\nPin-Priority: 1001\n' > "$root/etc/apt/preferences.d/built"
+  printf 'Package: src:krb5\nPin: version /[+]mpckdc/\nPin-Priority: 1001\n' > "$root/etc/apt/preferences.d/built"
   inside apt-get -q update
   inside env DEBIAN_FRONTEND=noninteractive apt-get -q -y --allow-downgrades upgrade
 }

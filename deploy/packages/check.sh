@@ -17,8 +17,8 @@ packages=$build/$release
 mkdir -p "${MPCKDC_CHROOTS:=$build/chroot}"
 base=$(cd "$MPCKDC_CHROOTS" && pwd)/$release-base
 
-chroot_tools debootstrap dpkg-dev
-for tool in ip:iproute2 ssh-keygen:openssh-client readelf:binutils; do
+chroot_tools debootstrap
+for tool in ip:iproute2 dpkg-scanpackages:dpkg-dev ssh-keygen:openssh-client readelf:binutils; do
   command -v "${tool%%:*}" > /dev/null || apt-get -q -y --no-install-recommends install "${tool#*:}"
 done
 
@@ -28,6 +28,7 @@ hold_back_newer_krb5() {
   local ours version preferences=$base/etc/apt/preferences.d/newer-krb5
   ours=$(sed -n 's/^Version: \(.*\)+mpckdc.*/\1/p' "$packages"/krb5_*.dsc)
   rm -f "$preferences"
+  chroot "$base" apt-get -q update > /dev/null
   for version in $(chroot "$base" apt-cache madison krb5-kdc | awk '{ print $3 }'); do
     dpkg --compare-versions "$version" gt "$ours" || continue
     echo "$release: NOTE: Debian has krb5 $version, ours are built on $ours: deploy/packages/rebuild-krb5 $release"
@@ -38,7 +39,6 @@ hold_back_newer_krb5() {
 if [ ! -e "$base/.complete" ]; then
   rm -rf --one-file-system "$base"
   chroot_make "$release" "$base" "$packages/log"
-  chroot "$base" apt-get -q update
   hold_back_newer_krb5
   "$here/../progress.sh" "$release: systemd and ssh for the bare machines" "$packages/log/base.log" \
     chroot "$base" /bin/sh -c 'DEBIAN_FRONTEND=noninteractive apt-get -q -y \

@@ -21,7 +21,7 @@ IMB_MGR* Library() {
     if (m == nullptr) return nullptr;
     IMB_ARCH arch = IMB_ARCH_NONE;
     init_mb_mgr_auto(m, &arch);
-    if (arch != IMB_ARCH_NONE && arch != IMB_ARCH_NOAESNI && imb_get_errno(m) == 0) return m;
+    if (arch >= IMB_ARCH_SSE && imb_get_errno(m) == 0) return m;
     free_mb_mgr(m);
     return nullptr;
   }();

@@ -20,8 +20,8 @@ IMB_MGR* Library() {
     if (m == nullptr) return nullptr;
     IMB_ARCH arch = IMB_ARCH_NONE;
     init_mb_mgr_auto(m, &arch);
-    const bool good = arch != IMB_ARCH_NONE && arch != IMB_ARCH_NOAESNI &&
-                      imb_get_errno(m) == 0 && (m->features & IMB_FEATURE_SELF_TEST_PASS) != 0;
+    const bool good = arch >= IMB_ARCH_SSE && imb_get_errno(m) == 0 &&
+                      (m->features & IMB_FEATURE_SELF_TEST_PASS) != 0;
     if (good) return m;
     free_mb_mgr(m);
     return nullptr;

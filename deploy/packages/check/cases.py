@@ -70,7 +70,8 @@ def packages_case():
     expect(wanted <= names, f'packages are missing: {sorted(wanted - names)}')
     seen = 0
     for package in sorted(PACKAGES.glob('*.deb')):
-        if '-dbg' in package.name or package.name.split('_')[0] not in wanted | {'libkdb5-10', 'libkadm5srv-mit12'}:
+        name = package.name.split('_')[0].removesuffix('t64')
+        if '-dbg' in name or name not in wanted | {'libkdb5-10', 'libkadm5srv-mit12'}:
             continue
         folder = WORK / 'unpacked' / package.stem
         shutil.rmtree(folder, ignore_errors=True)
@@ -250,7 +251,7 @@ def held_case(cluster):
                 f'awk \'$1 == "krb5" {{ print $2 }}\'); do apt-get -q download $p={theirs}; done')
         for deb in pathlib.Path(f'/proc/{kdc.init}/root/root/stock').glob('*.deb'):
             shutil.copy(deb, stock)
-        another_version('*.deb', WORK / 'shared/advisory', '+advisory1', source=stock)
+        another_version('*.deb', WORK / 'shared/advisory', '.advisory1', source=stock)
         kdc.run("echo 'deb [trusted=yes] file:/srv/shared/advisory ./' > /etc/apt/sources.list.d/advisory.list; "
                 'apt-get -q update')
         said = kdc.run('apt-get -s upgrade')
@@ -263,7 +264,24 @@ def held_case(cluster):
     finally:
         kdc.run('rm -f /etc/apt/sources.list.d/advisory.list; mv /root/pin /etc/apt/preferences.d/mpc-kdc; '
                 'apt-get -q update')
-    say('held: apt-get upgrade keeps the patched krb5 back from a newer one of Debian\'s, also without the pin')
+    held_by_the_pin(cluster['admin'])
+    say('held: apt-get upgrade keeps the patched krb5 back from a newer one of Debian\'s, also without the pin where the '
+        'plugin is, and with the pin where it is not')
+
+
+def held_by_the_pin(machine):
+    """A machine without the plugin: the pin alone does it."""
+    machine.run("echo 'deb [trusted=yes] file:/srv/shared/advisory ./' > /etc/apt/sources.list.d/advisory.list; "
+                'apt-get -q update')
+    try:
+        said = machine.run('apt-get -s upgrade')
+        expect('advisory1' not in said, f'an upgrade would replace the patched krb5, pin or not: {said}')
+        machine.run('mv /etc/apt/preferences.d/mpc-kdc /root/pin')
+        control_said = machine.run('apt-get -s upgrade; mv /root/pin /etc/apt/preferences.d/mpc-kdc')
+        expect(re.search(r'^Inst krb5-user .*advisory1', control_said, re.M),
+               f'without the pin apt would not take it either: {control_said}')
+    finally:
+        machine.run('rm /etc/apt/sources.list.d/advisory.list; apt-get -q update')
 
 
 def stock_case():
@@ -276,7 +294,7 @@ def stock_case():
         kdc.write('/etc/krb5.conf', '[libdefaults]\n default_realm = STOCK.NET\n[realms]\n STOCK.NET = {\n  kdc = stock1\n'
                                     '  admin_server = stock1\n }\n')
         kdc.run("sed 's/@MYREALM/STOCK.NET/' /usr/share/krb5-kdc/kdc.conf.template > /etc/krb5kdc/kdc.conf; "
-                'kdb5_util create -s -P master; kadmin.local addprinc -pw pw bob; kadmin.local addprinc -randkey host/stock1; '
+                'touch /etc/krb5kdc/kadm5.acl; kdb5_util create -s -P master; kadmin.local addprinc -pw pw bob; kadmin.local addprinc -randkey host/stock1; '
                 'systemctl restart krb5-kdc krb5-admin-server')
         names = "$(dpkg-query -W -f '${source:Package} ${Package}\\n' | awk '$1 == \"krb5\" { print $2 }')"
 
