@@ -107,4 +107,4 @@ class StepCa:
                          *self.reach(), check=check)
 
     def renew(self, pem, key, rekey=False):
-        return self.step('ca', 'rekey' if rekey else 'renew', '--force', pem, key, *self.reach())
+        return self.step('ca', 'rekey' if rekey else 'renew', '--force', *self.reach(), pem, key)
