@@ -24,6 +24,7 @@ bootstrap() {
   # shellcheck source=deploy/chroot.sh
   . "$here/../chroot.sh"
   root=$(mktemp -d)
+  chmod 755 "$root"  # of the image's / too: the servers' user is not root
   chroot_make bookworm "$root" "${MPCKDC_BUILD:-$repository/build}/log"
   rm -rf "$root"/var/cache/apt/archives/*.deb "$root"/var/lib/apt/lists/*
   if [ "$TOOL" = buildah ]; then

@@ -172,8 +172,9 @@ def test_secrets(tmp_path):
 
 # With containers -------------------------------------------------------------------------------------------
 
-CONF = '''[containers]
-default_ulimits = ["nofile=4096:4096", "nproc=4096:4096"]
+PROCESSES = 4096
+CONF = f'''[containers]
+default_ulimits = ["nofile=4096:4096", "nproc={PROCESSES}:{PROCESSES}"]
 [engine]
 runtime = "runc"
 cgroup_manager = "cgroupfs"
@@ -184,13 +185,16 @@ network_backend = "netavark"
 
 
 def limits():
-    """podman asks for more open files than this machine may give; compose.yaml for more locked memory, perhaps."""
+    """podman asks for more open files than this machine may give; compose.yaml for more locked memory, perhaps; and
+    runc is not let to what this shell has of processes."""
     wanted = {'nofile': resource.RLIMIT_NOFILE, 'nproc': resource.RLIMIT_NPROC, 'memlock': resource.RLIMIT_MEMLOCK}
     lines = ['services:']
     for service in deploy_tools.read_yaml((CONTAINERS / 'compose.yaml').read_text())[0]['services']:
         lines += [f'  {service}:', '    ulimits:']
         for name, number in wanted.items():
             hard = resource.getrlimit(number)[1]
+            if name == 'nproc':
+                hard = PROCESSES
             lines.append(f'      {name}: {{soft: {hard}, hard: {hard}}}')
     return '\n'.join(lines) + '\n'
 
