@@ -192,10 +192,10 @@ struct Story {
 };
 
 void Tell(absl::string_view line, Story* story) {
-  const char who = line.empty() ? 'x' : line[0];
   std::vector<absl::string_view> words = absl::StrSplit(line, absl::MaxSplits(' ', 2));
   uint32_t seconds = 0;
-  if (words.size() < 2 || !absl::SimpleAtoi(words[0].substr(1), &seconds)) return;
+  if (words.size() < 2 || words[0].empty() || !absl::SimpleAtoi(words[0].substr(1), &seconds)) return;
+  const char who = words[0][0];
   const std::string kind(words[1]);
   if (!std::all_of(kind.begin(), kind.end(), absl::ascii_islower)) return;
   const absl::string_view rest = words.size() > 2 ? words[2] : "";

@@ -138,8 +138,9 @@ FuzzSeeds ProofSeeds() {
   add(kPlain, alice, WithOthers(2));
   add(kPlain, alice, WithOthers(limits::kMaxProofCertificates));
   add(kPlain, alice, {.time = kNow, .md = EVP_sha1()});
-  add(kLax, root.Issue({.rsa_bits = 1024}), {.time = kNow, .md = EVP_sha1()});
-  add(kLax, alice, {.time = kNow, .md = EVP_md5()});
+  const ClientCert weak = root.Issue({.rsa_bits = 1024});
+  add(kLax, weak, {.time = kNow, .md = EVP_sha1()});
+  add(kLax, weak, {.time = kNow, .md = EVP_md5()});
   add(kPlain, alice, {.time = kNow, .md = EVP_sha512(), .second = EVP_sha512()});
   add(kPlain, alice, {.time = kNow, .with_checksum = false});
   add(kPlain, alice, {.time = kNow, .with_attributes = false});
