@@ -2,6 +2,7 @@
 //
 // Logins with a certificate, which servers of different opinions verify; and the files from which
 // a server has its opinion.
+#include <openssl/rand.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -14,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "mpc-server/base/bytes.h"
 #include "mpc-server/base/limits.h"
+#include "mpc-server/base/sha256.h"
 #include "mpc-server/pkinit/request.h"
 #include "mpc-server/pkinit/verifier.h"
 #include "mpc-server/testing/fuzz.h"
@@ -45,8 +47,29 @@ class Scratch {
   const int fd_;
 };
 
-// The authorities live as long as the process: what is kept was signed by others', and is refused
-// deep inside.
+// While it lives OpenSSL draws the same in each process: the seeds are written by one and tried by
+// another. What is kept was good for an hour, and is refused deep inside since.
+class FixedRandom {
+ public:
+  FixedRandom() { Set(&kMethod); }
+  ~FixedRandom() { Set(nullptr); }
+
+ private:
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+  static void Set(const RAND_METHOD* method) {
+    if (RAND_set_rand_method(method) != 1) std::abort();
+  }
+#pragma GCC diagnostic pop
+  static int Draw(unsigned char* out, int size) {
+    static uint64_t drawn = 0;
+    for (int i = 0; i < size; ++i) out[i] = Sha256(std::to_string(++drawn))[0];
+    return 1;
+  }
+  static int Ready() { return 1; }
+  static constexpr RAND_METHOD kMethod = {nullptr, &Draw, nullptr, nullptr, &Draw, &Ready};
+};
+
 struct Authorities {
   ClientAuthority root;
   ClientAuthority below{root, "below"};
@@ -57,7 +80,10 @@ struct Authorities {
   std::string crls = root.CrlPem({revoked.certificate.get()}) + below.CrlPem({});
 };
 const Authorities& All() {
-  static const auto* const all = new Authorities;
+  static const auto* const all = [] {
+    const FixedRandom random;
+    return new Authorities;
+  }();
   return *all;
 }
 
