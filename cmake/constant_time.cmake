@@ -5,19 +5,26 @@
 find_program(VALGRIND valgrind)
 find_path(VALGRIND_INCLUDE valgrind/memcheck.h)
 
+# What both kinds below begin with: ARG_SRCS, ARG_DEPS and the list that `more` names, and the program.
+macro(mpckdc_check_program PROGRAM more)
+  if(NOT MPCKDC_TESTS)
+    return()
+  endif()
+  cmake_parse_arguments(ARG "" "" "SRCS;DEPS;${more}" ${ARGN})
+  add_executable(${PROGRAM} ${ARG_SRCS})
+  target_link_libraries(${PROGRAM} PRIVATE ${ARG_DEPS})
+endmacro()
+
 # mpckdc_constant_time(PROGRAM SRCS a_check.cc DEPS lib ... [QUICK isa ...]): with the argument `clean` nothing
 # may be reported, with `leak` something must be, for then the program branches on a secret. `make test` runs
 # the instruction sets that are QUICK, `make constant-time` both (ctest -C constant-time).
 function(mpckdc_constant_time PROGRAM)
-  if(NOT MPCKDC_TESTS)
-    return()
-  endif()
-  cmake_parse_arguments(ARG "" "" "SRCS;DEPS;QUICK" ${ARGN})
+  mpckdc_check_program(${PROGRAM} QUICK ${ARGN})
   # Marks are calls of base/secret.cc, which this program has a copy of that makes them: the libraries are
   # those of production.
   set(marks ${CMAKE_SOURCE_DIR}/mpc-server/base/secret.cc)
-  add_executable(${PROGRAM} ${ARG_SRCS} ${marks})
-  target_link_libraries(${PROGRAM} PRIVATE ${ARG_DEPS} PkgConfig::SODIUM)
+  target_sources(${PROGRAM} PRIVATE ${marks})
+  target_link_libraries(${PROGRAM} PRIVATE PkgConfig::SODIUM)
   if(NOT VALGRIND OR NOT VALGRIND_INCLUDE)
     message(STATUS "valgrind is missing: ${PROGRAM} is built and not run")
     return()
@@ -42,12 +49,7 @@ endfunction()
 # mpckdc_timing(PROGRAM SRCS a.cc DEPS lib ... CASES name ...): times are measured, of each case and of its
 # control, in which they must differ. `make constant-time` alone.
 function(mpckdc_timing PROGRAM)
-  if(NOT MPCKDC_TESTS)
-    return()
-  endif()
-  cmake_parse_arguments(ARG "" "" "SRCS;DEPS;CASES" ${ARGN})
-  add_executable(${PROGRAM} ${ARG_SRCS})
-  target_link_libraries(${PROGRAM} PRIVATE ${ARG_DEPS})
+  mpckdc_check_program(${PROGRAM} CASES ${ARGN})
   foreach(case ${ARG_CASES})
     add_test(NAME ${PROGRAM}_${case} COMMAND ${PROGRAM} ${case} CONFIGURATIONS constant-time)
     add_test(NAME ${PROGRAM}_${case}_leak COMMAND ${PROGRAM} ${case} leak CONFIGURATIONS constant-time)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs the fuzz targets of a build, one after the other, and says what came of it.
 
-    fuzz.py BUILD [--seconds N] [--runs N] [--max-len N] [--only NAME,NAME] [--json FILE] [--keep] [--jobs N]
+    fuzz.py BUILD [--seconds N] [--runs N] [--max-len N] [--only NAME,NAME] [--json FILE] [--keep] [--jobs N] [--fast]
 
 BUILD is configured with -DMPCKDC_FUZZ=ON and built (make fuzz does both). Each target sets out from its own
 seeds, which its encoders write, and from its kept corpus; --keep adds to the corpus what reached more, as few
@@ -80,9 +80,10 @@ def pack(folder, corpus):
 
 # ---- One run ----
 
-def run_program(target, arguments, profile='/dev/null', leaks=1):
+def run_program(target, arguments, profile='/dev/null', leaks=1, frames=30):
+    """frames: of each allocation, which take much of the time; whoever runs a reproducer wants to see them."""
     environment = dict(os.environ, LLVM_PROFILE_FILE=str(profile), UBSAN_OPTIONS='print_stacktrace=1',
-                       ASAN_OPTIONS=f'allocator_may_return_null=1:detect_leaks={leaks}')
+                       ASAN_OPTIONS=f'allocator_may_return_null=1:detect_leaks={leaks}:malloc_context_size={frames}')
     command = [target.program, f'--target={target.name}', *arguments]
     return subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, errors='replace')
@@ -110,7 +111,9 @@ def fuzz(target, options, work):
         arguments.append(f'-max_len={options.max_len}')
     if options.runs:
         arguments.append(f'-runs={options.runs}')
-    done = run_program(target, arguments + [str(folder)])
+    if options.fast:
+        arguments.append('-entropic=0')
+    done = run_program(target, arguments + [str(folder)], frames=1)
     row = {'target': target.name, 'executions': statistic(done.stdout, 'number_of_executed_units'),
            'seconds': round(time.monotonic() - started, 1), 'inputs': begun, 'kept': kept,
            'features': feature_count(done.stdout), 'found': statistic(done.stdout, 'new_units_added'),
@@ -119,7 +122,8 @@ def fuzz(target, options, work):
     if done.returncode != 0:
         found = re.search(r'Test unit written to (\S+)', done.stdout)
         row['crash'] = found[1] if found else f'exit status {done.returncode}'
-        (options.build / 'crashes' / f'{target.name}.log').write_text(done.stdout)
+        again = run_program(target, [row['crash']]).stdout if found else ''
+        (crashes / f'{target.name}.log').write_text(done.stdout + again)
     return row
 
 
@@ -243,6 +247,8 @@ def main():
     parser.add_argument('--json', type=pathlib.Path)
     parser.add_argument('--keep', action='store_true', help='add to the corpora in the tree')
     parser.add_argument('--profile', action='store_true', help='compare values too: slower, finds more')
+    parser.add_argument('--fast', action='store_true',
+                        help='choose inputs without weighing how rare their features are: more executions')
     parser.add_argument('--no-coverage', action='store_true')
     options = parser.parse_args()
     options.build = options.build.resolve()

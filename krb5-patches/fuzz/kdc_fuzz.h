@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* krb5kdc in this process (kdc_fuzz.c). */
+/* krb5kdc in this process (kdc_fuzz.c), and requests into it (kdc_fuzz_*.c). */
 #ifndef KRB5_PATCHES_FUZZ_KDC_FUZZ_H_
 #define KRB5_PATCHES_FUZZ_KDC_FUZZ_H_
 
@@ -17,6 +17,7 @@ enum kdc_fuzz_kind {
     KDC_FUZZ_BODY,   /* length (2) | PA-DATAs | KDC-REQ-BODY: of a TGS-REQ with a good ticket */
     KDC_FUZZ_TICKET, /* EncTicketPart: of the ticket of a TGS-REQ */
     KDC_FUZZ_FAST,   /* KrbFastReq: of an AS-REQ with good armor */
+    KDC_FUZZ_TGS,    /* what kdc_fuzz_compose.c puts together: whose tickets, what they say */
     KDC_FUZZ_KINDS
 };
 

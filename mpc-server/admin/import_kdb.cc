@@ -77,8 +77,12 @@ constexpr std::pair<const char*, ImportState> kStates[] = {{"old", ImportState::
                                                            {"present", ImportState::kPresent},
                                                            {"gone", ImportState::kGone}};
 
+bool HasList(const json& object, const char* name) {
+  return object.is_object() && object.contains(name) && object[name].is_array();
+}
+
 bool GetKeys(const json& object, const char* name, std::vector<ScannedKey>* out) {
-  if (!object.contains(name) || !object[name].is_array()) return false;
+  if (!HasList(object, name)) return false;
   for (const json& one : object[name]) {
     if (!one.is_array() || one.size() != 2 || !one[0].is_number_integer() ||
         !one[1].is_number_integer()) {
@@ -94,8 +98,8 @@ absl::StatusOr<Scanned> ParseScanned(const json& object) {
   std::string place, state;
   bool good = Get(object, "principal", &one.principal) && Get(object, "place", &place) &&
               Get(object, "state", &state) && Get(object, "kvno", &one.kvno) &&
-              Get(object, "history", &one.history) && object.contains("planned") &&
-              object["planned"].is_array() && GetKeys(object, "weak", &one.weak) &&
+              Get(object, "history", &one.history) && HasList(object, "planned") &&
+              GetKeys(object, "weak", &one.weak) &&
               GetKeys(object, "old", &one.old) &&
               Choose<Place>(place, kPlaces, &one.place) &&
               Choose<ImportState>(state, kStates, &one.state);
@@ -166,7 +170,7 @@ absl::StatusOr<SealedPrincipal> ParseSealed(const json& object, const SealReques
   if (sealed.principal != request.principal) return Odd("keys of ", sealed.principal);
   if (!object.contains("keys")) return Odd("a principal without keys");
   RETURN_IF_ERROR(ParseKeys(object["keys"], request, sealed.principal, &sealed.keys));
-  if (object.contains("history") && object["history"].is_array()) {
+  if (HasList(object, "history")) {
     for (const json& password : object["history"]) {
       RETURN_IF_ERROR(ParseKeys(password, request, sealed.principal, &sealed.past));
     }
@@ -240,9 +244,12 @@ absl::StatusOr<std::vector<std::string>> ImportKdb::CopyPolicies() const {
   ASSIGN_OR_RETURN(const std::string output,
                    kdb_.Run(Command("import-policies"), "", /*undisturbed=*/true));
   const json object = Parse(output);
-  if (!object.is_object() || !object.contains("different")) return Odd("no policies");
+  if (!HasList(object, "different")) return Odd("no policies");
   std::vector<std::string> names;
-  for (const json& name : object["different"]) names.push_back(name.get<std::string>());
+  for (const json& name : object["different"]) {
+    if (!name.is_string()) return Odd("a policy's name is no text");
+    names.push_back(name.get<std::string>());
+  }
   return names;
 }
 
@@ -263,7 +270,7 @@ absl::StatusOr<SealedKeys> ImportKdb::Seal(const enroll::PackageTarget& target,
   const size_t end = output.find('\n');
   if (end == std::string::npos) return Odd("nothing sealed");
   const json header = Parse(absl::string_view(output).substr(0, end));
-  if (!header.is_object() || !header.contains("principals") || !header.contains("packages") ||
+  if (!HasList(header, "principals") || !HasList(header, "packages") ||
       header["principals"].size() != requests.size()) {
     return Odd("not what was to be sealed");
   }
@@ -317,7 +324,7 @@ absl::StatusOr<std::vector<absl::StatusOr<std::vector<std::string>>>> ImportKdb:
       results.emplace_back(error);
       continue;
     }
-    if (!line.contains("handles") || !line["handles"].is_array()) return Odd("no handles");
+    if (!HasList(line, "handles")) return Odd("no handles");
     std::vector<std::string> handles;
     for (const json& hex : line["handles"]) {
       if (!hex.is_string()) return Odd("a handle is no text");

@@ -15,6 +15,7 @@
 #include "mpc-server/admin/commands.h"
 #include "mpc-server/admin/config.h"
 #include "mpc-server/admin/exit_code.h"
+#include "mpc-server/admin/import_kdb.h"
 #include "mpc-server/admin/kdb.h"
 #include "mpc-server/admin/names.h"
 #include "mpc-server/admin/options.h"
@@ -252,6 +253,30 @@ TEST(Kdb, ParsesLists) {
   EXPECT_THAT(keyless, testing::ElementsAre("b@R"));
   EXPECT_THAT(Message(Answering(line + "\n{}").List().status()), HasSubstr("line 2"));
   EXPECT_FALSE(Answering(R"({"principal":"a@R","kvno":1,"enctype":1,"handle":"00"})").List().ok());
+}
+
+// An object where there should be a list, and a number where there should be a name.
+TEST(Kdb, RefusesAnImportsAnswersOfAnotherShape) {
+  const auto policies = [](const char* answer) {
+    const Kdb kdb = Answering(answer);
+    return ImportKdb(&kdb).CopyPolicies();
+  };
+  EXPECT_THAT(*policies(R"({"different":["strict"]})"), testing::ElementsAre("strict"));
+  for (const char* bad : {R"({"different":[1]})", R"({"different":"strict"})", "[]", ""}) {
+    EXPECT_FALSE(policies(bad).ok()) << bad;
+  }
+  const auto seal = [](const char* answer) {
+    const Kdb kdb = Answering(answer);
+    SealRequest alice;
+    alice.principal = "alice@R";
+    return ImportKdb(&kdb).Seal({}, "transaction", {&alice, 1});
+  };
+  EXPECT_TRUE(seal(R"({"principals":[{"principal":"alice@R","keys":[]}],"packages":[]})" "\n").ok());
+  for (const char* bad : {R"({"principals":{"a":1},"packages":[]})" "\n",
+                          R"({"principals":[{"principal":"alice@R","keys":[]}],"packages":{}})" "\n",
+                          "[]\n", "\n", ""}) {
+    EXPECT_FALSE(seal(bad).ok()) << bad;
+  }
 }
 
 TEST(Kdb, RunsTheCommandAndQuotesForSsh) {

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 #include "mpc-server/testing/audit_log.h"
 
 namespace mpckdc::audit {
@@ -261,6 +262,23 @@ TEST_F(ChainTest, ALineWithoutAnOwnerIsNone) {
   const std::string owned = line(",\"realm\":\"R\",\"party\":1");
   ASSERT_TRUE(ParseLine(owned).has_value());
   EXPECT_EQ(ParseLine(owned)->owner, OwnerText({"R", 1}));
+}
+
+// A server that lies may write a line that would fill the stack of who reads it.
+TEST_F(ChainTest, FieldsThatAreNestedWithoutEndAreNone) {
+  const auto fields_of = [](size_t depth) {
+    const Members nested{"\"suspects\":" + std::string(depth, '[') + "\"]\\\"]\"" +
+                         std::string(depth, ']')};
+    Head head;
+    const std::string line = EncodeLine({"EXAMPLE.COM", 0}, absl::UnixEpoch(), "deviation", nested,
+                                        &head);
+    const auto parsed = ParseLine(absl::StripSuffix(line, "\n"));
+    return parsed ? FieldsOf(*parsed) : Fields();
+  };
+  EXPECT_EQ(fields_of(30)["suspects"].dump(), std::string(30, '[') + "\"]\\\"]\"" +
+                                                  std::string(30, ']'));
+  EXPECT_TRUE(fields_of(33).is_discarded());
+  EXPECT_TRUE(fields_of(2'000'000).is_discarded());
 }
 
 TEST_F(ChainTest, ALongLineIsReadWhole) {

@@ -28,7 +28,7 @@ namespace fs = std::filesystem;
 constexpr size_t kFirstTail = 64 << 10;
 constexpr absl::string_view kGzip = "\x1f\x8b";
 
-constexpr size_t kBlock = 1 << 20;
+constexpr size_t kBlock = 64 << 10;
 // A line that is being written at this moment is waited for.
 constexpr int kPatience = 5;
 constexpr absl::Duration kPause = absl::Milliseconds(20);

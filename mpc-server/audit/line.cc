@@ -47,6 +47,28 @@ bool TakeNumber(absl::string_view* text, uint64_t* number) {
   return true;
 }
 
+// What is written deeper than any line of ours would be dumped with as many frames on the stack.
+constexpr int kMostDepth = 32;
+
+bool TooDeep(absl::string_view json) {
+  int depth = 0;
+  bool quoted = false;
+  for (size_t i = 0; i < json.size(); ++i) {
+    const char c = json[i];
+    if (quoted) {
+      i += c == '\\';
+      quoted = c != '"';
+    } else if (c == '"') {
+      quoted = true;
+    } else if (c == '[' || c == '{') {
+      if (++depth > kMostDepth) return true;
+    } else if (c == ']' || c == '}') {
+      --depth;
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
 std::string HashText(absl::string_view bytes) {
@@ -130,6 +152,7 @@ absl::Time TimeOf(const Line& line) {
 }
 
 Fields FieldsOf(const Line& line) {
+  if (TooDeep(line.text)) return Fields(Fields::value_t::discarded);
   return Fields::parse(line.text.begin(), line.text.end(), nullptr, /*allow_exceptions=*/false);
 }
 

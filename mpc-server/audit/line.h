@@ -83,7 +83,7 @@ std::optional<Line> ParseLine(absl::string_view text);
 bool HashHolds(const Line& line);
 
 absl::Time TimeOf(const Line& line);  // InfinitePast when it is no time
-// All fields; discarded() when it is no JSON.
+// All fields; discarded() when it is no JSON, or nested deeper than anything a server writes.
 Fields FieldsOf(const Line& line);
 
 // The value of a field, or a fallback when it is absent or of another type.

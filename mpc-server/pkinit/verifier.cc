@@ -40,7 +40,9 @@ absl::StatusOr<InfoStack> ReadPem(const std::string& file) {
   if (in == nullptr) {
     return absl::NotFoundError(absl::StrCat("[pkinit]: cannot read ", file, ": ", OpensslError()));
   }
-  InfoStack all(PEM_X509_INFO_read_bio(in.get(), nullptr, nullptr, nullptr));
+  // Nobody is asked for a password: a server that starts would wait for it at a terminal.
+  const auto no_password = [](char*, int, int, void*) { return -1; };
+  InfoStack all(PEM_X509_INFO_read_bio(in.get(), nullptr, no_password, nullptr));
   if (all == nullptr) {
     return absl::InvalidArgumentError(
         absl::StrCat("[pkinit]: ", file, " is damaged: ", OpensslError()));

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mpc-server/pkinit/verifier.h"
 
+#include <openssl/ui.h>
+
 #include <cstdio>
 #include <set>
 #include <string>
@@ -184,6 +186,27 @@ TEST_F(VerifierTest, ListsThatAreMissing) {
   ExpectGood(SignLogin(alice));
   options_.crls = File("crl.pem", authority_.CrlPem({alice.certificate.get()}));
   ExpectRefused(SignLogin(alice), "certificate revoked");
+}
+
+// Of a terminal, where a server that starts would wait for an answer.
+TEST_F(VerifierTest, NobodyIsAskedForThePasswordOfAFile) {
+  static bool asked;
+  asked = false;
+  UI_METHOD* const method = UI_create_method("asked");
+  UI_method_set_opener(method, [](UI*) {
+    asked = true;
+    return 0;
+  });
+  const UI_METHOD* const before = UI_get_default_method();
+  UI_set_default_method(method);
+  options_.anchors = File("locked.pem",
+                          "-----BEGIN CERTIFICATE-----\nProc-Type: 4,ENCRYPTED\n"
+                          "DEK-Info: AES-256-CBC,00112233445566778899AABBCCDDEEFF\n\nAAAA\n"
+                          "-----END CERTIFICATE-----\n");
+  EXPECT_THAT(PkinitVerifier::Load(options_).status().message(), HasSubstr("is damaged"));
+  EXPECT_FALSE(asked);
+  UI_set_default_method(before);
+  UI_destroy_method(method);
 }
 
 // ---- What is signed, and how ----

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of kdc_fuzz.h share. */
+#ifndef KRB5_PATCHES_FUZZ_KDC_FUZZ_PARTS_H_
+#define KRB5_PATCHES_FUZZ_KDC_FUZZ_PARTS_H_
+
+#include "k5-int.h"
+#include "k5-int-pkinit.h"
+#include "kdc_fuzz.h"
+
+#define NOW 1800000000
+#define REALM "FUZZ.TEST"
+
+/* Of a client, as which requests are made. */
+extern struct kdc_fuzz_world {
+    krb5_context client;
+    krb5_creds tgt;        /* of alice */
+    krb5_keyblock *session; /* of it */
+    krb5_ticket *tgt_ticket;
+    krb5_keyblock krbtgt_key;
+    krb5_data sample_body; /* KDC-REQ-BODY of a request for a service */
+} world;
+
+/* kdc_fuzz.c: the KDC */
+
+void kdc_fuzz_need(krb5_error_code code, const char *what);
+#define need kdc_fuzz_need
+/* What the KDC answers; for krb5_free_data(). */
+krb5_data *kdc_fuzz_ask(const krb5_data *request, int is_tcp);
+/* The newest key of a principal. */
+void kdc_fuzz_key(const char *name, krb5_keyblock *key);
+
+/* kdc_fuzz_request.c: requests of any contents */
+
+/* DER, written behind what comes inside. */
+void kdc_fuzz_put(struct k5buf *out, unsigned char tag, const void *contents, size_t length);
+void kdc_fuzz_put_in(struct k5buf *out, unsigned char outer, unsigned char inner,
+                     const void *contents, size_t length);
+void kdc_fuzz_put_padata(struct k5buf *out, int type, const krb5_data *value);
+/* An AP-REQ with this ticket and key; with a subkey if there is one, with a checksum of body if
+ * there is. NULL: that key cannot. */
+krb5_data *kdc_fuzz_ap_req(krb5_ticket *ticket, const krb5_keyblock *key, krb5_principal who,
+                           krb5_keyblock *subkey, const krb5_data *body, krb5_keyusage usage);
+/* PA-FX-FAST of this KrbFastReq; ap: the armor, or NULL where it is the request's own AP-REQ. */
+krb5_data *kdc_fuzz_fast(const krb5_data *inner, const krb5_data *ap, const krb5_keyblock *subkey,
+                         const krb5_keyblock *session, const krb5_data *sum_over);
+/* AS-REQ or TGS-REQ with these PA-DATAs and this body, which may be any bytes; its answer is
+ * thrown away. */
+void kdc_fuzz_ask_with(unsigned char type, const struct k5buf *padata, const krb5_data *body,
+                       int is_tcp);
+
+/* kdc_fuzz_compose.c: a TGS-REQ that is put together (KDC_FUZZ_TGS) */
+
+void kdc_fuzz_compose_start(void);
+void kdc_fuzz_compose(const krb5_data *in);
+typedef void (*kdc_fuzz_composed)(const void *knobs, size_t size, const krb5_data *body);
+void kdc_fuzz_compose_seeds(kdc_fuzz_composed add);
+
+/* kdc_fuzz_seeds.c */
+
+/* alice logs in, and world is filled. */
+void kdc_fuzz_log_in_alice(void);
+
+#endif /* KRB5_PATCHES_FUZZ_KDC_FUZZ_PARTS_H_ */

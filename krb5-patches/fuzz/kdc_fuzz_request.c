@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Requests of any contents, and what is encrypted in them as a client who has a TGT can do it. */
+#include "kdc_fuzz_parts.h"
+
+#define MOST_BYTES 8192
+
+/*** DER, written behind what comes inside ***/
+
+void
+kdc_fuzz_put(struct k5buf *out, unsigned char tag, const void *contents, size_t length)
+{
+    k5_buf_add_len(out, &tag, 1);
+    if (length < 0x80) {
+        k5_buf_add_fmt(out, "%c", (int)length);
+    } else {
+        unsigned char bytes[3] = {0x82, length >> 8, length & 0xff};
+
+        k5_buf_add_len(out, bytes, 3);
+    }
+    k5_buf_add_len(out, contents, length);
+}
+
+void
+kdc_fuzz_put_in(struct k5buf *out, unsigned char outer, unsigned char inner, const void *contents,
+       size_t length)
+{
+    struct k5buf one;
+
+    k5_buf_init_dynamic(&one);
+    kdc_fuzz_put(&one, inner, contents, length);
+    kdc_fuzz_put(out, outer, one.data, one.len);
+    k5_buf_free(&one);
+}
+
+void
+kdc_fuzz_ask_with(unsigned char type, const struct k5buf *padata, const krb5_data *body, int is_tcp)
+{
+    static const unsigned char five = 5;
+    struct k5buf inside, whole;
+    krb5_data request;
+
+    k5_buf_init_dynamic(&inside);
+    kdc_fuzz_put_in(&inside, 0xa1, 0x02, &five, 1);
+    kdc_fuzz_put_in(&inside, 0xa2, 0x02, &type, 1);
+    kdc_fuzz_put_in(&inside, 0xa3, 0x30, padata->data, padata->len);
+    kdc_fuzz_put(&inside, 0xa4, body->data, body->length);
+    k5_buf_init_dynamic(&whole);
+    kdc_fuzz_put_in(&whole, 0x60 | type, 0x30, inside.data, inside.len);
+    k5_buf_free(&inside);
+    request = make_data(whole.data, whole.len);
+    krb5_free_data(NULL, kdc_fuzz_ask(&request, is_tcp));
+    k5_buf_free(&whole);
+}
+
+void
+kdc_fuzz_put_padata(struct k5buf *out, int type, const krb5_data *value)
+{
+    unsigned char number[2] = {type >> 8, type & 0xff};
+    struct k5buf one;
+
+    k5_buf_init_dynamic(&one);
+    kdc_fuzz_put_in(&one, 0xa1, 0x02, number, 2);
+    kdc_fuzz_put_in(&one, 0xa2, 0x04, value->data, value->length);
+    kdc_fuzz_put(out, 0x30, one.data, one.len);
+    k5_buf_free(&one);
+}
+
+/*** As who has a TGT ***/
+
+krb5_data *
+kdc_fuzz_ap_req(krb5_ticket *ticket, const krb5_keyblock *key, krb5_principal who,
+                krb5_keyblock *subkey, const krb5_data *body, krb5_keyusage usage)
+{
+    krb5_authenticator authent;
+    krb5_checksum sum;
+    krb5_data *plain, *out;
+    krb5_ap_req req;
+
+    memset(&authent, 0, sizeof(authent));
+    memset(&sum, 0, sizeof(sum));
+    memset(&req, 0, sizeof(req));
+    authent.client = who;
+    authent.ctime = NOW;
+    authent.subkey = subkey;
+    if (body != NULL) {
+        if (krb5_c_make_checksum(world.client, 0, key, KRB5_KEYUSAGE_TGS_REQ_AUTH_CKSUM, body,
+                                 &sum) != 0)
+            return NULL;
+        authent.checksum = &sum;
+    }
+    need(encode_krb5_authenticator(&authent, &plain), "authenticator");
+    req.ticket = ticket;
+    if (krb5_encrypt_helper(world.client, key, usage, plain, &req.authenticator) != 0)
+        out = NULL;
+    else
+        need(encode_krb5_ap_req(&req, &out), "AP-REQ");
+    krb5_free_data(world.client, plain);
+    krb5_free_checksum_contents(world.client, &sum);
+    free(req.authenticator.ciphertext.data);
+    return out;
+}
+
+krb5_data *
+kdc_fuzz_fast(const krb5_data *inner, const krb5_data *ap, const krb5_keyblock *subkey,
+              const krb5_keyblock *session, const krb5_data *sum_over)
+{
+    krb5_keyblock *key;
+    krb5_fast_armored_req req;
+    krb5_fast_armor armor;
+    krb5_data *value = NULL;
+
+    if (krb5_c_fx_cf2_simple(world.client, subkey, "subkeyarmor", session, "ticketarmor", &key))
+        return NULL;
+    memset(&req, 0, sizeof(req));
+    if (ap != NULL) {
+        armor.armor_type = KRB5_FAST_ARMOR_AP_REQUEST;
+        armor.armor_value = *ap;
+        req.armor = &armor;
+    }
+    need(krb5_c_make_checksum(world.client, 0, key, KRB5_KEYUSAGE_FAST_REQ_CHKSUM, sum_over,
+                              &req.req_checksum),
+         "checksum");
+    need(krb5_encrypt_helper(world.client, key, KRB5_KEYUSAGE_FAST_ENC, inner, &req.enc_part),
+         "FAST request");
+    need(encode_krb5_pa_fx_fast_request(&req, &value), "FAST request");
+    free(req.enc_part.ciphertext.data);
+    krb5_free_checksum_contents(world.client, &req.req_checksum);
+    krb5_free_keyblock(world.client, key);
+    return value;
+}
+
+/* The TGS-REQ for body; more: further PA-DATAs. */
+static void
+ask_tgs(krb5_ticket *ticket, const krb5_keyblock *key, krb5_principal who, const krb5_data *more,
+        const krb5_data *body)
+{
+    krb5_data *ap = kdc_fuzz_ap_req(ticket, key, who, NULL, body, KRB5_KEYUSAGE_TGS_REQ_AUTH);
+    struct k5buf padata;
+
+    if (ap == NULL)
+        return;
+    k5_buf_init_dynamic(&padata);
+    kdc_fuzz_put_padata(&padata, KRB5_PADATA_AP_REQ, ap);
+    if (more != NULL)
+        k5_buf_add_len(&padata, more->data, more->length);
+    kdc_fuzz_ask_with(KRB5_TGS_REQ, &padata, body, 1);
+    k5_buf_free(&padata);
+    krb5_free_data(world.client, ap);
+}
+
+/* length of the PA-DATAs (2) | PA-DATAs | KDC-REQ-BODY */
+static void
+try_body(const krb5_data *in)
+{
+    krb5_data more, body;
+    unsigned int length;
+
+    if (in->length < 2)
+        return;
+    length = load_16_be(in->data);
+    if (length > in->length - 2)
+        length = in->length - 2;
+    more = make_data(in->data + 2, length);
+    body = make_data(in->data + 2 + length, in->length - 2 - length);
+    ask_tgs(world.tgt_ticket, world.session, world.tgt.client, &more, &body);
+}
+
+/* EncTicketPart: what a KDC that had krbtgt's key would have written. */
+static void
+try_ticket(const krb5_data *in)
+{
+    krb5_enc_tkt_part *part = NULL;
+    krb5_ticket ticket = *world.tgt_ticket;
+    krb5_principal who = world.tgt.client;
+    const krb5_keyblock *key = world.session;
+
+    if (decode_krb5_enc_tkt_part(in, &part) == 0) {
+        if (part->client != NULL)
+            who = part->client;
+        if (part->session != NULL && krb5_c_valid_enctype(part->session->enctype))
+            key = part->session;
+    }
+    memset(&ticket.enc_part, 0, sizeof(ticket.enc_part));
+    if (krb5_encrypt_helper(world.client, &world.krbtgt_key, KRB5_KEYUSAGE_KDC_REP_TICKET, in,
+                            &ticket.enc_part) == 0)
+        ask_tgs(&ticket, key, who, NULL, &world.sample_body);
+    free(ticket.enc_part.ciphertext.data);
+    krb5_free_enc_tkt_part(world.client, part);
+}
+
+/* KrbFastReq, in an AS-REQ whose armor is the TGT. */
+static void
+try_fast(const krb5_data *in)
+{
+    krb5_keyblock *subkey;
+    krb5_data *ap, *value;
+    struct k5buf padata;
+
+    need(krb5_copy_keyblock(world.client, world.session, &subkey), "subkey");
+    ap = kdc_fuzz_ap_req(world.tgt_ticket, world.session, world.tgt.client, subkey, NULL,
+                         KRB5_KEYUSAGE_AP_REQ_AUTH);
+    value = kdc_fuzz_fast(in, ap, subkey, world.session, &world.sample_body);
+    k5_buf_init_dynamic(&padata);
+    kdc_fuzz_put_padata(&padata, KRB5_PADATA_FX_FAST, value);
+    kdc_fuzz_ask_with(KRB5_AS_REQ, &padata, &world.sample_body, 0);
+    k5_buf_free(&padata);
+    krb5_free_data(world.client, value);
+    krb5_free_keyblock(world.client, subkey);
+    krb5_free_data(world.client, ap);
+}
+
+void
+kdc_fuzz_try(const uint8_t *bytes, size_t size)
+{
+    krb5_data in;
+
+    if (size < 1 || size > MOST_BYTES)
+        return;
+    /* A copy of its very size: so that who reads past its end is seen. */
+    need(alloc_data(&in, size - 1), "memory");
+    memcpy(in.data, bytes + 1, size - 1);
+    switch (bytes[0] % KDC_FUZZ_KINDS) {
+        case KDC_FUZZ_UDP:
+        case KDC_FUZZ_TCP:
+            krb5_free_data(NULL, kdc_fuzz_ask(&in, bytes[0] % KDC_FUZZ_KINDS == KDC_FUZZ_TCP));
+            break;
+        case KDC_FUZZ_BODY:
+            try_body(&in);
+            break;
+        case KDC_FUZZ_TICKET:
+            try_ticket(&in);
+            break;
+        case KDC_FUZZ_FAST:
+            try_fast(&in);
+            break;
+        case KDC_FUZZ_TGS:
+            kdc_fuzz_compose(&in);
+            break;
+    }
+    free(in.data);
+}
+
