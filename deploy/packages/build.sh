@@ -111,16 +111,18 @@ index() {
 
 # ---- krb5 ----------------------------------------------------------------------------------------
 
-# Debian's newest source package: its .dsc and files into $out/krb5-source.
+# Debian's newest source package: its .dsc and files into $out/krb5-source. What was there stays until all has come.
 fetch_krb5() {
-  rm -rf "$out/krb5-source" "$root$work/fetch"
-  mkdir -p "$out/krb5-source" "$root$work/fetch"
+  rm -rf "$root$work/fetch"
+  mkdir -p "$root$work/fetch"
   if [ -n "${KRB5_SOURCE:-}" ]; then
-    cp "$KRB5_SOURCE"/krb5_* "$out/krb5-source"
+    cp "$KRB5_SOURCE"/krb5_* "$root$work/fetch"
   else
     inside env -C "$work/fetch" apt-get -q source --download-only --only-source krb5 || return
-    mv "$root$work/fetch"/krb5_* "$out/krb5-source"
   fi
+  rm -rf "$out/krb5-source"
+  mkdir -p "$out/krb5-source"
+  mv "$root$work/fetch"/krb5_* "$out/krb5-source"
 }
 
 # This release's patches, and the file `series` with their order, in $patches.
