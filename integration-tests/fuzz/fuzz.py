@@ -94,14 +94,18 @@ def statistic(output, name):
     return int(found[1]) if found else 0
 
 
-def fuzz(target, options, work):
-    """What one target did: a dictionary, the row of the table."""
-    folder, crashes = work / target.name, options.build / 'crashes'
+def write_seeds(target, folder):
     folder.mkdir()
-    crashes.mkdir(exist_ok=True)
     seeds = run_program(target, [f'--write-seeds={folder}'], leaks=0)
     if seeds.returncode != 0:
         sys.exit(f'{target.name}: no seeds:\n{seeds.stdout}')
+
+
+def fuzz(target, options, work):
+    """What one target did: a dictionary, the row of the table."""
+    folder, crashes = work / target.name, options.build / 'crashes'
+    crashes.mkdir(exist_ok=True)
+    write_seeds(target, folder)
     kept = unpack(target.corpus, folder)
     begun = len(list(folder.iterdir()))
     started = time.monotonic()
@@ -134,12 +138,15 @@ def feature_count(output):
 
 
 def minimise(target, work):
-    """The fewest inputs of its folder that reach all that they reach together."""
+    """The fewest inputs of its folder that reach, with the seeds, all that they reach together."""
     small = work / f'{target.name}.small'
-    small.mkdir()
+    write_seeds(target, small)
+    seeds = list(small.iterdir())
     done = run_program(target, ['-merge=1', '-timeout=25', '-max_len=65536', str(small), str(work / target.name)])
     if done.returncode != 0:
         sys.exit(f'{target.name}: the corpus does not merge:\n{done.stdout[-2000:]}')
+    for seed in seeds:
+        seed.unlink()
     return small
 
 
@@ -218,12 +225,11 @@ def try_control(targets, options, work):
 def try_target(target, options, work):
     """Fuzzes it, keeps what was found, and runs that once more for the coverage."""
     row = fuzz(target, options, work)
-    folder = work / target.name
     if options.keep and not row['crash']:
-        folder = minimise(target, work)
-        row['kept'] = pack(folder, target.corpus)
+        row['kept'] = pack(minimise(target, work), target.corpus)
     if not options.no_coverage:
-        run_program(target, ['-runs=0', f'-artifact_prefix={work}/', str(folder)], profile=work / f'{target.name}.profraw')
+        run_program(target, ['-runs=0', f'-artifact_prefix={work}/', str(work / target.name)],
+                    profile=work / f'{target.name}.profraw')
     return row
 
 
