@@ -255,10 +255,10 @@ class Podman:
 
 @pytest.fixture(scope='module')
 def podman():
-    missing = [name for name in ('podman', 'runc', 'netavark', 'aardvark-dns', 'iptables') if not (
+    missing = [name for name in ('podman', 'runc', 'netavark', 'aardvark-dns', 'catatonit', 'iptables') if not (
         shutil.which(name) or os.path.exists(f'/usr/lib/podman/{name}'))]
     if missing:
-        pytest.skip(f'{", ".join(missing)} not installed: apt-get install podman runc netavark aardvark-dns iptables')
+        pytest.skip(f'{", ".join(missing)} not installed: apt-get install podman runc netavark aardvark-dns catatonit iptables')
     if not (PACKAGES / 'Packages').exists():
         pytest.skip(f'no packages in {PACKAGES}: make packages')
     # Outside of build/ they may stay from one build to the next: the base takes a minute.
