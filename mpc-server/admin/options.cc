@@ -257,7 +257,7 @@ void AddAudit(CLI::App& app, Options* o) {
   CLI::App& verify = *add("verify", "check that no line was altered, removed, moved or inserted\n"
                                "Name the FILEs of one server's log, or their folder.");
   AddOption(verify, "--head", "HASH",
-            "The hash of a line, noted elsewhere, that must be in the log.", 
+            "The hash of a line, noted elsewhere, that must be in the log.",
             ToDigits(audit::kHashDigits, "a line's hash", &o->head));
   AddSpan(*add("reconcile", "compare the logs of the three servers, given in any order\n"
                             "Name the FILEs of all three, or their folders."), o);
