@@ -12,6 +12,7 @@
 #   MPCKDC_CHROOTS=DIR   chroots that outlive build/ (default: build/packages/chroot)
 #   CCACHE_DIR=DIR       a compiler cache that is shared with the chroots
 #   KRB5_SOURCE=DIR      a local copy of Debian's source package instead of the mirror's
+#   KRB5_NEWEST=only     no older one where the mirror does not have the newest that it names
 #   BUILD_NAME=NAME      another folder to build in (build/packages/RELEASE-NAME, and other paths inside)
 #   JOBS=N               parallel compilers
 set -euo pipefail
@@ -111,18 +112,43 @@ index() {
 
 # ---- krb5 ----------------------------------------------------------------------------------------
 
-# Debian's newest source package: its .dsc and files into $out/krb5-source. What was there stays until all has come.
+# The versions of krb5's source that the mirror's lists name, the newest first.
+krb5_versions() { inside apt-cache showsrc --only-source krb5 | sed -n 's/^Version: //p' | sort -u -r -V; }
+
+# Into the empty folder $1: the newest one. For some days around an advisory a mirror may name a source that it does
+# not have; then the one before, and tell_of_newer_krb5 says so.
+download_krb5() {
+  local version
+  for version in $(krb5_versions); do
+    rm -rf "${root:?}$1"
+    mkdir -p "$root$1"
+    inside env -C "$1" apt-get -q source --download-only --only-source "krb5=$version" && return
+    [ "${KRB5_NEWEST:-}" != only ] || break
+  done
+  echo "The mirror does not have krb5's source: try again later, or name a folder with it by KRB5_SOURCE."
+  return 1
+}
+
+# Debian's source package: its .dsc and files into $out/krb5-source. What was there stays until all has come.
 fetch_krb5() {
   rm -rf "$root$work/fetch"
   mkdir -p "$root$work/fetch"
   if [ -n "${KRB5_SOURCE:-}" ]; then
     cp "$KRB5_SOURCE"/krb5_* "$root$work/fetch"
   else
-    inside env -C "$work/fetch" apt-get -q source --download-only --only-source krb5 || return
+    download_krb5 "$work/fetch" || return
   fi
   rm -rf "$out/krb5-source"
   mkdir -p "$out/krb5-source"
   mv "$root$work/fetch"/krb5_* "$out/krb5-source"
+}
+
+tell_of_newer_krb5() {
+  local newest theirs
+  newest=$(krb5_versions | sed -n 1p)
+  theirs=$(sed -n 's/^Version: //p' "$(dsc)")
+  dpkg --compare-versions "$newest" gt "$theirs" || return 0
+  echo "$release: NOTE: Debian has krb5 $newest; these are built on $theirs. Later: deploy/packages/rebuild-krb5 $release"
 }
 
 # This release's patches, and the file `series` with their order, in $patches.
@@ -151,6 +177,7 @@ build_krb5() {
   local folder made
   enter_chroot
   progress "Debian's source package of krb5" krb5-fetch fetch_krb5
+  tell_of_newer_krb5
   write_patches
   made=$(krb5_fingerprint)
   if [ "$(cat "$out/krb5.built" 2> /dev/null)" = "$made" ]; then
@@ -284,7 +311,7 @@ run_mit_tests() {
 
 # ---- Main ----------------------------------------------------------------------------------------
 
-export -f fetch_krb5 offer_krb5 fetch_stock_krb5 dsc
+export -f fetch_krb5 krb5_versions download_krb5 offer_krb5 fetch_stock_krb5 dsc
 export here repository out
 
 # A chroot that outlives build/ is left as it is: others may be at work in it.
