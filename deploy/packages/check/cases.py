@@ -237,6 +237,30 @@ def upgrade_case(cluster):
         f'{max(outages):.1f} s')
 
 
+def plugin_case(cluster):
+    """mpc.so alone is upgraded, removed, and comes back: krb5kdc and kadmind have the one that is installed."""
+    kdc, admin = cluster['kdc1'], cluster['admin']
+    before = installed(kdc, 'mpc-kdc-plugin')
+    another_version('mpc-kdc-plugin_*.deb', WORK / 'shared/plugin', '.plugin')
+    kdc.run("echo 'deb [trusted=yes] file:/srv/shared/plugin ./' > /etc/apt/sources.list.d/plugin.list; "
+            'apt-get -q update; DEBIAN_FRONTEND=noninteractive apt-get -q -y install mpc-kdc-plugin')
+    expect(installed(kdc, 'mpc-kdc-plugin') != before, 'it was not upgraded')
+    for unit in ('krb5-kdc', 'krb5-admin-server'):
+        maps = kdc.run(f'cat /proc/$(systemctl show {unit} -p MainPID --value)/maps')
+        expect('/kdb/mpc.so' in maps and 'mpc.so (deleted)' not in maps, f'{unit} goes on with the old mpc.so')
+    log_in(admin)
+    warned = kdc.run('apt-get -q -y remove mpc-kdc-plugin')
+    expect('db_library = mpc' in warned, f'nothing is said of the realm that needs it: {warned}')
+    failed = kdc.run('systemctl restart krb5-kdc', check=False)
+    expect('failed' in failed, f'krb5kdc starts without mpc.so: {failed}')
+    kdc.run(f'rm /etc/apt/sources.list.d/plugin.list; apt-get -q update; '
+            f'DEBIAN_FRONTEND=noninteractive apt-get -q -y install mpc-kdc-plugin={before}; '
+            'systemctl is-active krb5-kdc krb5-admin-server')
+    again = wait_for_login(admin)
+    say(f'plugin: upgraded alone, it is the one that krb5kdc and kadmind have; removed and installed again, a login '
+        f'succeeded {again:.1f} s later')
+
+
 def held_case(cluster):
     """Debian's next revision is newer and not patched: without the pin, too, apt leaves the KDC's krb5 alone."""
     kdc = cluster['kdc1']
@@ -330,7 +354,7 @@ def keys_in(dump):
 
 ALONE = {'packages': packages_case, 'stock': stock_case}
 IN_THE_REALM = {'realm': realm_case, 'units': units_case, 'watchdog': watchdog_case, 'upgrade': upgrade_case,
-                'held': held_case}
+                'plugin': plugin_case, 'held': held_case}
 
 
 def main():
