@@ -176,6 +176,16 @@ def watchdog_case(cluster):
     say(f'watchdog: a stopped server was started again, a login succeeded {again:.1f} s later')
 
 
+def comes_back_case(cluster):
+    """A server that could not start for a while does when the reason is gone, and nobody has to think of it."""
+    server, admin = cluster['mpc2'], cluster['admin']
+    for name in ('peer.key', 'peer.pem'):
+        server.run(f'mv /etc/mpc-kdc/{name} /root; systemctl restart mpc-server || true; sleep 15; '
+                   f'mv /root/{name} /etc/mpc-kdc')
+        again = wait_for_login(admin)
+        say(f'comes-back: a server had no {name} for a while; {again:.1f} s later a login succeeded')
+
+
 # ---- Versions --------------------------------------------------------------------------------------------------
 
 
@@ -353,7 +363,8 @@ def keys_in(dump):
 # ---- Main ------------------------------------------------------------------------------------------------------
 
 ALONE = {'packages': packages_case, 'stock': stock_case}
-IN_THE_REALM = {'realm': realm_case, 'units': units_case, 'watchdog': watchdog_case, 'upgrade': upgrade_case,
+IN_THE_REALM = {'realm': realm_case, 'units': units_case, 'watchdog': watchdog_case,
+                'comes-back': comes_back_case, 'upgrade': upgrade_case,
                 'plugin': plugin_case, 'held': held_case}
 
 
