@@ -202,11 +202,17 @@ def another_version(pattern, folder, suffix, source=PACKAGES):
         text = (tree / 'DEBIAN/control').read_text()
         old = fields['Version']
         (tree / 'DEBIAN/control').write_text(text.replace(old, old + suffix))
+        for configuration in tree.glob('etc/mpc-kdc/*.toml'):  # that dpkg asks about it
+            configuration.write_text(configuration.read_text() + f'# as of {suffix}\n')
         machines.run('dpkg-deb', '--root-owner-group', '-Znone', '-b', tree, folder, stdout=subprocess.DEVNULL)
         shutil.rmtree(tree)
     with (folder / 'Packages').open('w') as index:
         machines.run('dpkg-scanpackages', '-m', '.', cwd=folder, stdout=index, stderr=subprocess.DEVNULL)
     return folder
+
+
+# Where nobody answers questions: deploy/README.md, "Upgrading".
+QUIETLY = 'DEBIAN_FRONTEND=noninteractive apt-get -q -y -o Dpkg::Options::=--force-confold'
 
 
 def installed(machine, package):
@@ -226,7 +232,7 @@ def upgrade_case(cluster):
                           'apt-get -q update')
     outages = []
     for name in REALM:  # one after the other, as a rolling upgrade
-        cluster[name].run('DEBIAN_FRONTEND=noninteractive apt-get -q -y upgrade')
+        cluster[name].run(f'{QUIETLY} upgrade')
         outages.append(wait_for_login(admin))
     for (name, package), version in versions.items():
         expect(installed(cluster[name], package) == f'{version}.next', f'{package} of {name} is not the newer one')
@@ -237,11 +243,14 @@ def upgrade_case(cluster):
             "dpkg-query -W -f '${binary:Package} ${Version}\\n' | awk '$2 ~ /[.]next$/ { sub(/[.]next$/, \"\", $2); "
             "print $1 \"=\" $2 }'").split())
         expect(back, f'{name} has nothing of the newer version')
-        cluster[name].run(f'DEBIAN_FRONTEND=noninteractive apt-get -q -y --allow-downgrades install {back}')
+        cluster[name].run(f'{QUIETLY} --allow-downgrades install {back}')
         outages.append(wait_for_login(admin))
     for (name, package), version in versions.items():
         expect(installed(cluster[name], package) == version, f'{package} of {name} is not the older one again')
     expect(keys_of(admin) == before, 'the downgrade changed keys')
+    for name in SERVERS:
+        party = cluster[name].run("sed -n 's/^party = //p' /etc/mpc-kdc/mpc-server.toml").strip()
+        expect(party == name[-1], f'the configuration of {name} was not kept')
     admin.run('mpc-admin verify')
     say(f'upgrade: up and down on five machines, one after the other; keys as before; the longest wait for a login '
         f'{max(outages):.1f} s')
