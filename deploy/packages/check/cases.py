@@ -176,6 +176,16 @@ def watchdog_case(cluster):
     say(f'watchdog: a stopped server was started again, a login succeeded {again:.1f} s later')
 
 
+def comes_back_case(cluster):
+    """A server that could not start for a while does when the reason is gone, and nobody has to think of it."""
+    server, admin = cluster['mpc2'], cluster['admin']
+    for name in ('peer.key', 'peer.pem'):
+        server.run(f'mv /etc/mpc-kdc/{name} /root; systemctl restart mpc-server || true; sleep 15; '
+                   f'mv /root/{name} /etc/mpc-kdc')
+        again = wait_for_login(admin)
+        say(f'comes-back: a server had no {name} for a while; {again:.1f} s later a login succeeded')
+
+
 # ---- Versions --------------------------------------------------------------------------------------------------
 
 
@@ -192,11 +202,17 @@ def another_version(pattern, folder, suffix, source=PACKAGES):
         text = (tree / 'DEBIAN/control').read_text()
         old = fields['Version']
         (tree / 'DEBIAN/control').write_text(text.replace(old, old + suffix))
+        for configuration in tree.glob('etc/mpc-kdc/*.toml'):  # that dpkg asks about it
+            configuration.write_text(configuration.read_text() + f'# as of {suffix}\n')
         machines.run('dpkg-deb', '--root-owner-group', '-Znone', '-b', tree, folder, stdout=subprocess.DEVNULL)
         shutil.rmtree(tree)
     with (folder / 'Packages').open('w') as index:
         machines.run('dpkg-scanpackages', '-m', '.', cwd=folder, stdout=index, stderr=subprocess.DEVNULL)
     return folder
+
+
+# Where nobody answers questions: deploy/README.md, "Upgrading".
+QUIETLY = 'DEBIAN_FRONTEND=noninteractive apt-get -q -y -o Dpkg::Options::=--force-confold'
 
 
 def installed(machine, package):
@@ -216,7 +232,7 @@ def upgrade_case(cluster):
                           'apt-get -q update')
     outages = []
     for name in REALM:  # one after the other, as a rolling upgrade
-        cluster[name].run('DEBIAN_FRONTEND=noninteractive apt-get -q -y upgrade')
+        cluster[name].run(f'{QUIETLY} upgrade')
         outages.append(wait_for_login(admin))
     for (name, package), version in versions.items():
         expect(installed(cluster[name], package) == f'{version}.next', f'{package} of {name} is not the newer one')
@@ -227,14 +243,41 @@ def upgrade_case(cluster):
             "dpkg-query -W -f '${binary:Package} ${Version}\\n' | awk '$2 ~ /[.]next$/ { sub(/[.]next$/, \"\", $2); "
             "print $1 \"=\" $2 }'").split())
         expect(back, f'{name} has nothing of the newer version')
-        cluster[name].run(f'DEBIAN_FRONTEND=noninteractive apt-get -q -y --allow-downgrades install {back}')
+        cluster[name].run(f'{QUIETLY} --allow-downgrades install {back}')
         outages.append(wait_for_login(admin))
     for (name, package), version in versions.items():
         expect(installed(cluster[name], package) == version, f'{package} of {name} is not the older one again')
     expect(keys_of(admin) == before, 'the downgrade changed keys')
+    for name in SERVERS:
+        party = cluster[name].run("sed -n 's/^party = //p' /etc/mpc-kdc/mpc-server.toml").strip()
+        expect(party == name[-1], f'the configuration of {name} was not kept')
     admin.run('mpc-admin verify')
     say(f'upgrade: up and down on five machines, one after the other; keys as before; the longest wait for a login '
         f'{max(outages):.1f} s')
+
+
+def plugin_case(cluster):
+    """mpc.so alone is upgraded, removed, and comes back: krb5kdc and kadmind have the one that is installed."""
+    kdc, admin = cluster['kdc1'], cluster['admin']
+    before = installed(kdc, 'mpc-kdc-plugin')
+    another_version('mpc-kdc-plugin_*.deb', WORK / 'shared/plugin', '.plugin')
+    kdc.run("echo 'deb [trusted=yes] file:/srv/shared/plugin ./' > /etc/apt/sources.list.d/plugin.list; "
+            'apt-get -q update; DEBIAN_FRONTEND=noninteractive apt-get -q -y install mpc-kdc-plugin')
+    expect(installed(kdc, 'mpc-kdc-plugin') != before, 'it was not upgraded')
+    for unit in ('krb5-kdc', 'krb5-admin-server'):
+        maps = kdc.run(f'cat /proc/$(systemctl show {unit} -p MainPID --value)/maps')
+        expect('/kdb/mpc.so' in maps and 'mpc.so (deleted)' not in maps, f'{unit} goes on with the old mpc.so')
+    log_in(admin)
+    warned = kdc.run('apt-get -q -y remove mpc-kdc-plugin')
+    expect('db_library = mpc' in warned, f'nothing is said of the realm that needs it: {warned}')
+    failed = kdc.run('systemctl restart krb5-kdc', check=False)
+    expect('failed' in failed, f'krb5kdc starts without mpc.so: {failed}')
+    kdc.run(f'rm /etc/apt/sources.list.d/plugin.list; apt-get -q update; '
+            f'DEBIAN_FRONTEND=noninteractive apt-get -q -y install mpc-kdc-plugin={before}; '
+            'systemctl is-active krb5-kdc krb5-admin-server')
+    again = wait_for_login(admin)
+    say(f'plugin: upgraded alone, it is the one that krb5kdc and kadmind have; removed and installed again, a login '
+        f'succeeded {again:.1f} s later')
 
 
 def held_case(cluster):
@@ -329,8 +372,9 @@ def keys_in(dump):
 # ---- Main ------------------------------------------------------------------------------------------------------
 
 ALONE = {'packages': packages_case, 'stock': stock_case}
-IN_THE_REALM = {'realm': realm_case, 'units': units_case, 'watchdog': watchdog_case, 'upgrade': upgrade_case,
-                'held': held_case}
+IN_THE_REALM = {'realm': realm_case, 'units': units_case, 'watchdog': watchdog_case,
+                'comes-back': comes_back_case, 'upgrade': upgrade_case,
+                'plugin': plugin_case, 'held': held_case}
 
 
 def main():
