@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Installs the packages of one release as a sysadmin would, on machines that check/machines.py makes of a bare
 # Debian of that release, and tries what they promise (check/cases.py). As root.
-#   check.sh RELEASE [CASE...]    CASE: packages realm units watchdog upgrade held stock (default: all)
+#   check.sh RELEASE [CASE...]    CASE: packages stock newer realm units journal watchdog upgrade held (default: all)
 #   MPCKDC_CHROOTS=DIR   where the bare Debian is kept (default: build/packages/chroot)
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
