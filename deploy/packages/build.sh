@@ -298,14 +298,13 @@ check_lintian() {
 
 # ---- MIT's tests ---------------------------------------------------------------------------------
 
-# Of the source package that was built, in our own way of building (krb5-patches/build.sh): unpatched for
-# comparison, patched, and with a provider. bookworm's, since they run on this machine.
+# Of the source package that was built, patched and with a provider. Built and run in our own way on this machine
+# (krb5-patches/krb5-check.sh), also what belongs to another release.
 run_mit_tests() {
-  if [ "$release" != bookworm ]; then
-    echo "$release: MIT's tests run on a machine with that release: krb5-patches/krb5-check.sh"
-    return
-  fi
-  KRB5_SOURCE=$out/krb5-source "$repository/krb5-patches/krb5-check.sh" --fresh --variants 'patched provider' \
+  "$here/../install-packages.sh" "$log/mit-packages.log"
+  "$here/../install-packages.sh" "$log/mit-packages.log" "$here/../packages-test.txt"
+  KRB5_RELEASE=$release KRB5_SOURCE=$out/krb5-source \
+    "$repository/krb5-patches/krb5-check.sh" --fresh --variants 'patched provider' \
     --only '^(tests/t_(general|renew|u2u|skew|referral|preauth|kdb)\.py|kdc/t_workers\.py|unit:lib/crypto)'
 }
 
