@@ -22,6 +22,10 @@ for tool in ip:iproute2 dpkg-scanpackages:dpkg-dev ssh-keygen:openssh-client rea
   command -v "${tool%%:*}" > /dev/null || apt-get -q -y --no-install-recommends install "${tool#*:}"
 done
 
+# The machines' names and addresses are this machine's: one check at a time.
+exec 9> /run/lock/mpc-kdc-packages-check
+flock -n 9 || { echo "$release: waiting for another check.sh"; flock 9; }
+
 # Debian may have a newer krb5 than the one that ours are built on. It would stay away from a machine with the pin
 # of deploy/README.md, but these install Debian's first: they do without the newer one.
 hold_back_newer_krb5() {
