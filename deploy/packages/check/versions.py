@@ -33,6 +33,17 @@ def another_version(pattern, folder, suffix, source=PACKAGES):
     return folder
 
 
+def verify(admin, tries=4):
+    """It computes on whole keys, thousands of rounds: with other work on the machine a call's 30 s may be too few."""
+    for _ in range(tries - 1):
+        try:
+            return admin.run('mpc-admin verify')
+        except machines.MachineError as error:
+            if 'same request, or are not connected' not in str(error):
+                raise
+    return admin.run('mpc-admin verify')
+
+
 def upgrade_case(cluster):
     """A newer version and back, of ours and of krb5: keys, realm and configuration stay."""
     admin = cluster['admin']
@@ -62,7 +73,7 @@ def upgrade_case(cluster):
     for (name, package), version in versions.items():
         expect(installed(cluster[name], package) == version, f'{package} of {name} is not the older one again')
     expect(keys_of(admin) == before, 'the downgrade changed keys')
-    admin.run('mpc-admin verify')
+    verify(admin)
     say(f'upgrade: up and down on five machines, one after the other; keys as before; the longest wait for a login '
         f'{max(outages):.1f} s')
 
