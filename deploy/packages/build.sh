@@ -85,13 +85,14 @@ enter_chroot() {
   fi
 }
 
-# dpkg-buildpackage in FOLDER of the chroot. DEB_BUILD_OPTIONS: MIT's tests and ours run elsewhere.
+# dpkg-buildpackage in FOLDER of the chroot. DEB_BUILD_OPTIONS: MIT's tests and ours run elsewhere. No CCACHE_BASEDIR:
+# with it ccache gives the compiler other paths, and __FILE__ is another than without a cache.
 build_package() {
   local folder=$1
   shift
   inside env -C "$folder" DEB_BUILD_OPTIONS="nocheck parallel=$jobs" \
-    PATH="/usr/lib/ccache:/usr/sbin:/usr/bin:/sbin:/bin" CCACHE_DIR=/ccache CCACHE_BASEDIR="$work" \
-    CCACHE_NOHASHDIR=1 CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_DEPEND=1 \
+    PATH="/usr/lib/ccache:/usr/sbin:/usr/bin:/sbin:/bin" CCACHE_DIR=/ccache \
+    CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_DEPEND=1 \
     CMAKE_C_COMPILER_LAUNCHER=ccache CMAKE_CXX_COMPILER_LAUNCHER=ccache \
     ${CCACHE_DISABLE:+CCACHE_DISABLE=1} dpkg-buildpackage -us -uc "$@"
 }
