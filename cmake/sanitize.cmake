@@ -9,11 +9,13 @@ if(MPCKDC_SANITIZE)
     -U_FORTIFY_SOURCE -Wno-error)
   add_link_options(-fsanitize=${MPCKDC_SANITIZE})
 
-  # What it must be told of absl::Mutex: linked before abseil into every program.
+  # What it must be told of absl::Mutex and gRPC's queues: the first library of every program.
   if(MPCKDC_SANITIZE STREQUAL thread)
     add_library(mpckdc_thread_annotations SHARED
       ${CMAKE_SOURCE_DIR}/integration-tests/sanitize/thread_annotations.cc)
     target_compile_options(mpckdc_thread_annotations PRIVATE -fno-sanitize=all)
+    set(itself $<STREQUAL:$<TARGET_PROPERTY:NAME>,mpckdc_thread_annotations>)
+    add_link_options($<$<NOT:${itself}>:$<TARGET_FILE:mpckdc_thread_annotations>>)
     link_libraries(mpckdc_thread_annotations)
   endif()
 endif()

@@ -6,6 +6,7 @@
 // gRPC does, comes through here and is told. Conditions that abseil evaluates while it waits are
 // not looked at.
 #include <dlfcn.h>
+#include <grpc/grpc.h>
 #include <sanitizer/tsan_interface.h>
 
 #include <optional>
@@ -33,9 +34,6 @@ struct Waited {  // gives the mutex away and has it again when it returns
     locked.emplace(mutex);
   }
   std::optional<Locked> locked;
-};
-struct Destroyed {
-  explicit Destroyed(void* mutex) { __tsan_mutex_destroy(mutex, __tsan_mutex_not_static); }
 };
 struct Released {
   explicit Released(void* what) { __tsan_release(what); }
@@ -87,7 +85,6 @@ using absl::Time;
 
 TELL(_ZN, 5Mutex4LockEv, void, Locked, mutex, (Mutex* mutex), (mutex))
 TELL(_ZN, 5Mutex6UnlockEv, void, Unlocked, mutex, (Mutex* mutex), (mutex))
-TELL(_ZN, 5MutexD1Ev, void, Destroyed, mutex, (Mutex* mutex), (mutex))
 TELL(_ZN, 5Mutex8LockWhenERKNS0_9ConditionE, void, Locked, mutex,
      (Mutex* mutex, const Condition* condition), (mutex, condition))
 TELL(_ZN, 5Mutex5AwaitERKNS0_9ConditionE, void, Waited, mutex,
@@ -122,4 +119,29 @@ extern "C" bool _ZN4absl7debian35Mutex7TryLockEv(Mutex* mutex) {
   const bool locked = real(mutex);
   __tsan_mutex_post_lock(mutex, locked ? kTry : kTry | __tsan_mutex_try_lock_failed, 0);
   return locked;
+}
+
+// gRPC keeps what it is given with a batch in queues without locks until it hands the tag back.
+extern "C" grpc_call_error grpc_call_start_batch(grpc_call* call, const grpc_op* ops, size_t count,
+                                                 void* tag, void* reserved) {
+  static auto* const real = Real<decltype(grpc_call_start_batch)>("grpc_call_start_batch");
+  if (tag != nullptr) __tsan_release(tag);
+  return real(call, ops, count, tag, reserved);
+}
+
+extern "C" grpc_event grpc_completion_queue_next(grpc_completion_queue* queue,
+                                                 gpr_timespec deadline, void* reserved) {
+  static auto* const real = Real<decltype(grpc_completion_queue_next)>("grpc_completion_queue_next");
+  const grpc_event event = real(queue, deadline, reserved);
+  if (event.type == GRPC_OP_COMPLETE && event.tag != nullptr) __tsan_acquire(event.tag);
+  return event;
+}
+
+extern "C" grpc_event grpc_completion_queue_pluck(grpc_completion_queue* queue, void* tag,
+                                                  gpr_timespec deadline, void* reserved) {
+  static auto* const real =
+      Real<decltype(grpc_completion_queue_pluck)>("grpc_completion_queue_pluck");
+  const grpc_event event = real(queue, tag, deadline, reserved);
+  if (event.type == GRPC_OP_COMPLETE) __tsan_acquire(tag);
+  return event;
 }
