@@ -204,8 +204,8 @@ absl::Status Server::Impl::StartGrpc() {
   key_service_ = std::make_unique<KeyService>(KeyServiceTools{engine_.get(), store_.get(),
                                                               &doorkeeper_, refusals_.get(),
                                                               &metrics_, &SystemClock(), &known_});
-  collector_ = std::make_unique<RetiredCollector>(store_.get(), audit_.get(), &SystemClock(),
-                                                  config_.policy.delete_grace);
+  collector_ =
+      std::make_unique<RetiredCollector>(store_.get(), audit_.get(), config_.policy.delete_grace);
   admin_service_ =
       std::make_unique<AdminService>(AdminServiceTools{store_.get(),
                                                        engine_.get(),
@@ -352,7 +352,7 @@ void Server::Impl::TidyStore() {
 
 // While the others are not there nothing is collected: no word about that, it is said elsewhere.
 void Server::Impl::Collect(const EngineStatus& status) {
-  const absl::Status collected = collector_->Tick(status).status();
+  const absl::Status collected = collector_->Collect(status).status();
   if (collected.ok() || absl::IsFailedPrecondition(collected)) return;
   Log().error("cannot collect retired keys: {}", Text(collected));
 }
