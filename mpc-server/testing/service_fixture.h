@@ -84,7 +84,12 @@ class FakeEngine : public JobEngine {
     status.batches = 5;
     const absl::MutexLock lock(&mutex_);
     status.quarantine = quarantine_;
+    status.clock_confirmed = clock_confirmed_;
     return status;
+  }
+  void set_clock_confirmed(absl::Time time) {
+    const absl::MutexLock lock(&mutex_);
+    clock_confirmed_ = time;
   }
   absl::StatusOr<std::optional<DeviationReport>> Readmit() override {
     const absl::MutexLock lock(&mutex_);
@@ -148,6 +153,7 @@ class FakeEngine : public JobEngine {
 
   mutable absl::Mutex mutex_;
   std::optional<DeviationReport> quarantine_ ABSL_GUARDED_BY(mutex_);
+  absl::Time clock_confirmed_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
   bool hold_ ABSL_GUARDED_BY(mutex_) = false;
   JobResult answer_ ABSL_GUARDED_BY(mutex_) = {0, Ok(), {GcmOpenResult{"share"}}, {}, {}};
   size_t submitted_ ABSL_GUARDED_BY(mutex_) = 0;
