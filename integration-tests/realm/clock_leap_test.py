@@ -11,6 +11,7 @@ import pytest
 
 import config_files
 import daemon
+from long_tests import some
 
 SHIM = config_files.CMAKE / 'mpc-server/testing/libmpckdc_clock_shim.so'
 
@@ -68,7 +69,7 @@ def logs_in(live, name):
     return live.kinit(name, PASSWORD, check=False).returncode == 0
 
 
-@pytest.mark.parametrize('party', range(3))
+@pytest.mark.parametrize('party', some(range(3), [1]))
 def test_a_day_forward_and_back_collects_nothing(leaping, party):
     """Keys that were deleted just now wait for their day, whatever the clock does."""
     live, clock = leaping(party)
@@ -86,9 +87,9 @@ def test_a_day_forward_and_back_collects_nothing(leaping, party):
     assert [key['parties'] for key in listed(live, 'bert')] == [[0, 1, 2]]
 
 
-@pytest.mark.parametrize('party', range(3))
-@pytest.mark.parametrize('days', (1, -1))
-def test_once_it_is_right_again_users_log_in(leaping, party, days):
+@pytest.mark.parametrize('leap', some([(1, 0), (1, 1), (1, 2), (-1, 0), (-1, 1), (-1, 2)], [(1, 2), (-1, 0)]))
+def test_once_it_is_right_again_users_log_in(leaping, leap):
+    days, party = leap
     live, clock = leaping(party)
     live.enroll('anna', PASSWORD, '--enctype', 'aes256-gcm')
     assert logs_in(live, 'anna')
