@@ -91,6 +91,11 @@ provide() {
   fi
 }
 
+# By hand, where a program copies the library's variable (svc_unsent_fdset) and so defines the symbol itself.
+depend() {
+  edit debian/control "/^Package: $1\$/,/^\$/s/^Depends: */Depends: $2-remote-keys, /"
+}
+
 add_patches
 add_changelog_entry
 add_symbols libk5crypto3 libk5crypto.exports k5crypto_3_MIT
@@ -100,6 +105,8 @@ for package in libk5crypto3 libkrb5-3 libgssrpc4 libkdb5-10 libkadm5srv-mit12 li
                krb5-kdc krb5-admin-server; do
   provide $package
 done
+depend krb5-kdc libgssrpc4
+depend krb5-admin-server libgssrpc4
 edit debian/control 's/^Build-Depends:/Build-Depends: libjemalloc-dev,/'
 edit debian/rules 's/^(\tdh_auto_build \$\(DH_BUILD_OPTS\)).*/\1 -- KDC_MALLOC_LIB=-l:libjemalloc.so.2/'
 if ! grep -q klmdb debian/*.install; then
