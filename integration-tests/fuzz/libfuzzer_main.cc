@@ -2,8 +2,10 @@
 //
 // The entry points of libFuzzer, in each of its programs.
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <string>
+#include <vector>
 
 #include "mpc-server/testing/fuzz.h"
 
@@ -42,9 +44,25 @@ void WriteSeeds(const std::string& folder) {
   }
 }
 
+// Unless an argument says where: an input that crashes goes to the system's folder for such files, not to
+// where somebody happens to be.
+void KeepCrashesAway(int* argc, char*** argv) {
+  for (int i = 1; i < *argc; ++i) {
+    if (ValueOf((*argv)[i], "-artifact_prefix=") != nullptr) return;
+  }
+  static auto* const prefix = new std::string(
+      "-artifact_prefix=" + std::filesystem::temp_directory_path().string() + "/fuzz-");
+  static auto* const arguments = new std::vector<char*>(*argv, *argv + *argc);
+  arguments->insert(arguments->begin() + 1, prefix->data());
+  *argc = static_cast<int>(arguments->size());
+  arguments->push_back(nullptr);
+  *argv = arguments->data();
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
+  KeepCrashesAway(argc, argv);
   const char *name = nullptr, *folder = nullptr;
   for (int i = 1; i < *argc; ++i) {
     if (const char* value = ValueOf((*argv)[i], "--target=")) name = value;

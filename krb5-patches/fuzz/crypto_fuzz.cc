@@ -4,12 +4,18 @@
 // share much of their code.
 #include <krb5/krb5.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <vector>
 
 #include "mpc-server/base/bytes.h"
 #include "mpc-server/testing/fuzz.h"
+
+// Of libk5crypto, for those who look at headers.
+extern "C" krb5_error_code krb5int_c_message_header(krb5_enctype enctype,
+                                                    const krb5_data* ciphertext,
+                                                    krb5_data* header_out);
 
 namespace mpckdc {
 namespace {
@@ -21,10 +27,16 @@ struct Keys {
   Keys() {
     if (krb5_init_context(&context) != 0) std::abort();
     for (size_t i = 0; i < std::size(kEnctypes); ++i) {
-      krb5_data password{KV5M_DATA, 8, const_cast<char*>("password")},
-          salt{KV5M_DATA, 4, const_cast<char*>("salt")};
-      if (krb5_c_string_to_key(context, kEnctypes[i], &password, &salt, &keys[i]) != 0)
-        std::abort();
+      // Not from passwords, of which a sanitized build makes half a dozen in ten seconds.
+      size_t bytes = 0, length = 0;
+      if (krb5_c_keylengths(context, kEnctypes[i], &bytes, &length) != 0) std::abort();
+      std::string seed(bytes, static_cast<char>('k' + i));
+      krb5_data random{KV5M_DATA, static_cast<unsigned>(bytes), seed.data()};
+      keys[i].magic = KV5M_KEYBLOCK;
+      keys[i].enctype = kEnctypes[i];
+      keys[i].length = static_cast<unsigned>(length);
+      keys[i].contents = static_cast<krb5_octet*>(std::malloc(length));
+      if (krb5_c_random_to_key(context, kEnctypes[i], &random, &keys[i]) != 0) std::abort();
     }
   }
   krb5_context context = nullptr;
@@ -33,6 +45,26 @@ struct Keys {
 const Keys& TheKeys() {
   static const auto* const keys = new Keys;
   return *keys;
+}
+
+// The first byte of an input: which key, and behind that what is special.
+const krb5_keyblock& KeyOf(uint8_t first) { return TheKeys().keys[first % std::size(kEnctypes)]; }
+size_t SpecialOf(uint8_t first, size_t count) { return first / std::size(kEnctypes) % count; }
+char First(size_t key, size_t special) {
+  return static_cast<char>(special * std::size(kEnctypes) + key);
+}
+
+// Keys that nothing may be done with: a reference without a provider, an enctype that is none.
+std::string Reference() { return "remote-key:" + std::string(16, 'h'); }
+krb5_keyblock KeyThatCannot(const krb5_keyblock& key, std::string& reference, bool unknown) {
+  krb5_keyblock other = key;
+  if (unknown) {
+    other.enctype = 99;
+    return other;
+  }
+  other.contents = reinterpret_cast<krb5_octet*>(reference.data());
+  other.length = static_cast<unsigned>(reference.size());
+  return other;
 }
 
 krb5_data Data(std::string& bytes) {
@@ -77,17 +109,46 @@ FuzzSeeds CiphertextSeeds() {
                       Encrypt(TheKeys().keys[i], kUsages[1], std::string(size, 'p')));
     }
   }
+  seeds.push_back(std::string{First(1, 1), '\1'} + std::string(80, 'c'));
+  seeds.push_back(std::string{First(2, 1), '\1'} + std::string(80, 'c'));
   // With a header, as tickets have it; its tag is not right.
   seeds.push_back(std::string("\1\1", 2) + std::string(12, 'n') + "\x21" +
                   std::string(33 + 16 + 40 + 16, 'h'));
   return seeds;
 }
 
+// A key that cannot decrypts nothing; nor does any, of an enctype that is another or into too little.
+void NothingComesOf(const krb5_keyblock& key, const std::string& ciphertext) {
+  std::string reference = Reference(), plain;
+  FUZZ_CHECK(!Decrypt(KeyThatCannot(key, reference, false), 2, ciphertext, &plain));
+  FUZZ_CHECK(!Decrypt(KeyThatCannot(key, reference, true), 2, ciphertext, &plain));
+  std::string copy = ciphertext;
+  krb5_enc_data enc{};
+  enc.enctype = key.enctype == 17 ? 18 : 17;
+  enc.ciphertext = Data(copy);
+  krb5_data nowhere{KV5M_DATA, 0, nullptr};
+  FUZZ_CHECK(krb5_c_decrypt(TheKeys().context, &key, 2, nullptr, &enc, &nowhere) != 0);
+  enc.enctype = key.enctype;
+  FUZZ_CHECK(krb5_c_decrypt(TheKeys().context, &key, 2, nullptr, &enc, &nowhere) != 0);
+}
+
+// A header lies within its message; enctypes of MIT's own have none.
+void CheckHeader(const krb5_keyblock& key, std::string message) {
+  const krb5_data whole = Data(message);
+  krb5_data header{};
+  FUZZ_CHECK(krb5int_c_message_header(99, &whole, &header) != 0);
+  if (krb5int_c_message_header(key.enctype, &whole, &header) != 0 || header.length == 0) return;
+  FUZZ_CHECK(key.enctype < 0 && header.data >= whole.data &&
+             header.data + header.length <= whole.data + whole.length);
+}
+
 MPCKDC_FUZZ(krb5_decrypt, CiphertextSeeds) {
   if (in.size() < 2) return;
-  const krb5_keyblock& key = TheKeys().keys[in[0] % std::size(kEnctypes)];
+  const krb5_keyblock& key = KeyOf(in[0]);
   const std::string ciphertext(AsText(in.subspan(2)));
   std::string plain, again;
+  if (SpecialOf(in[0], 2) == 1) return NothingComesOf(key, ciphertext);
+  CheckHeader(key, ciphertext);
   if (!Decrypt(key, kUsages[in[1] % std::size(kUsages)], ciphertext, &plain)) return;
   // Under another usage, or with another byte, it is not good.
   FUZZ_CHECK(!Decrypt(key, 77, ciphertext, &again));
@@ -103,16 +164,87 @@ MPCKDC_FUZZ(krb5_decrypt, CiphertextSeeds) {
 // enctype (1) | at (2) | change (1) | plaintext
 FuzzSeeds PlainSeeds() {
   FuzzSeeds seeds;
-  for (char i = 0; i < static_cast<char>(std::size(kEnctypes)); ++i) {
-    seeds.push_back(std::string{i, '\0', '\0', '\0'} + "plaintext");
-    seeds.push_back(std::string{i, '\0', '\x0c', '\1'} + std::string(100, 'p'));
+  for (size_t i = 0; i < std::size(kEnctypes); ++i) {
+    for (size_t special = 0; special < 8; ++special) {
+      seeds.push_back(std::string{First(i, special), '\0', '\0', '\0'} + "plaintext");
+    }
+    seeds.push_back(std::string{First(i, 0), '\0', '\x0c', '\1'} + std::string(100, 'p'));
   }
   return seeds;
 }
 
+// Two messages in a row, whose cipher state is handed on: they open in this order alone.
+void TryChain(const krb5_keyblock& key, std::string plain) {
+  const krb5_context context = TheKeys().context;
+  krb5_data state{}, other{};
+  FUZZ_CHECK(krb5_c_init_state(context, &key, 2, &state) == 0);
+  FUZZ_CHECK(krb5_c_init_state(context, &key, 2, &other) == 0);
+  size_t length = 0;
+  FUZZ_CHECK(krb5_c_encrypt_length(context, key.enctype, plain.size(), &length) == 0);
+  std::string first(length, '\0'), second(length, '\0');
+  krb5_data in = Data(plain);
+  for (std::string* out : {&first, &second}) {
+    krb5_enc_data enc{};
+    enc.ciphertext = Data(*out);
+    FUZZ_CHECK(krb5_c_encrypt(context, &key, 2, &state, &in, &enc) == 0);
+  }
+  for (std::string* message : {&first, &second}) {
+    krb5_enc_data enc{};
+    enc.enctype = key.enctype;
+    enc.ciphertext = Data(*message);
+    std::string back(length, '\0');
+    krb5_data out = Data(back);
+    FUZZ_CHECK(krb5_c_decrypt(context, &key, 2, &other, &enc, &out) == 0);
+    FUZZ_CHECK(back.substr(0, out.length) == plain);
+  }
+  krb5_c_free_state(context, &key, &state);
+  krb5_c_free_state(context, &key, &other);
+}
+
+// Nothing is encrypted by a key that cannot, into too little, or behind a state of another size (which MIT's
+// own enctypes take for one of theirs).
+bool MindsStates(const krb5_keyblock& key) { return key.enctype < 0; }
+void NothingIsEncrypted(const krb5_keyblock& key, std::string plain) {
+  const krb5_context context = TheKeys().context;
+  std::string reference = Reference(), out(plain.size() + 200, '\0'), wrong = "state";
+  krb5_data in = Data(plain), state = Data(wrong);
+  krb5_enc_data enc{};
+  for (const bool unknown : {false, true}) {
+    const krb5_keyblock cannot = KeyThatCannot(key, reference, unknown);
+    enc.ciphertext = Data(out);
+    FUZZ_CHECK(krb5_c_encrypt(context, &cannot, 2, nullptr, &in, &enc) != 0);
+  }
+  enc.ciphertext = Data(out);
+  enc.ciphertext.length = static_cast<unsigned>(plain.size());
+  FUZZ_CHECK(krb5_c_encrypt(context, &key, 2, nullptr, &in, &enc) != 0);
+  enc.ciphertext = Data(out);
+  FUZZ_CHECK(!MindsStates(key) || krb5_c_encrypt(context, &key, 2, &state, &in, &enc) != 0);
+}
+
+// The PRF gives the same again, of its length.
+void TryPrf(const krb5_keyblock& key, std::string seed) {
+  const krb5_context context = TheKeys().context;
+  size_t length = 0;
+  FUZZ_CHECK(krb5_c_prf_length(context, key.enctype, &length) == 0);
+  std::string one(length, '\0'), two = one;
+  krb5_data in = Data(seed), out = Data(one), again = Data(two);
+  FUZZ_CHECK(krb5_c_prf(context, &key, &in, &out) == 0);
+  FUZZ_CHECK(krb5_c_prf(context, &key, &in, &again) == 0 && one == two);
+}
+
 MPCKDC_FUZZ(krb5_encrypt, PlainSeeds) {
   if (in.size() < 4) return;
-  const krb5_keyblock& key = TheKeys().keys[in[0] % std::size(kEnctypes)];
+  const krb5_keyblock& key = KeyOf(in[0]);
+  switch (SpecialOf(in[0], 4)) {
+    case 1:
+      return TryChain(key, std::string(AsText(in.subspan(4))));
+    case 2:
+      return NothingIsEncrypted(key, std::string(AsText(in.subspan(4))));
+    case 3:
+      return TryPrf(key, std::string(AsText(in.subspan(4))));
+    default:
+      break;
+  }
   const size_t at = size_t{in[1]} << 8 | in[2];
   const std::string plain(AsText(in.subspan(4)));
   std::string ciphertext = Encrypt(key, 2, plain), back;
@@ -125,11 +257,64 @@ MPCKDC_FUZZ(krb5_encrypt, PlainSeeds) {
 
 // ---- In pieces ----
 
+constexpr krb5_cryptotype kPieces[] = {KRB5_CRYPTO_TYPE_HEADER,    KRB5_CRYPTO_TYPE_SIGN_ONLY,
+                                       KRB5_CRYPTO_TYPE_DATA,      KRB5_CRYPTO_TYPE_SIGN_ONLY,
+                                       KRB5_CRYPTO_TYPE_DATA,      KRB5_CRYPTO_TYPE_PADDING,
+                                       KRB5_CRYPTO_TYPE_TRAILER};
+enum Piece : size_t { kHeader, kSigned, kData, kSignedToo, kDataToo, kPadding, kTrailer };
+
+using Iov = std::vector<krb5_crypto_iov>;
+Iov IovOf(std::vector<std::string>& pieces) {
+  Iov iov(pieces.size());
+  for (size_t i = 0; i < iov.size(); ++i) iov[i] = {kPieces[i], Data(pieces[i])};
+  return iov;
+}
+bool Encrypts(const krb5_keyblock& key, Iov iov, krb5_data* state = nullptr) {
+  return krb5_c_encrypt_iov(TheKeys().context, &key, 2, state, iov.data(), iov.size()) == 0;
+}
+bool Decrypts(const krb5_keyblock& key, Iov iov, krb5_data* state = nullptr) {
+  return krb5_c_decrypt_iov(TheKeys().context, &key, 2, state, iov.data(), iov.size()) == 0;
+}
+
+// What has a wrong size, or a key that cannot, is refused, both ways.
+void NothingInPieces(const krb5_keyblock& key, std::vector<std::string> pieces) {
+  std::string reference = Reference(), wrong = "state";
+  krb5_data state = Data(wrong);
+  for (const bool unknown : {false, true}) {
+    const krb5_keyblock cannot = KeyThatCannot(key, reference, unknown);
+    FUZZ_CHECK(!Encrypts(cannot, IovOf(pieces)) && !Decrypts(cannot, IovOf(pieces)));
+  }
+  if (MindsStates(key))
+    FUZZ_CHECK(!Encrypts(key, IovOf(pieces), &state) && !Decrypts(key, IovOf(pieces), &state));
+  for (const Piece part : {kHeader, kTrailer}) {
+    Iov iov = IovOf(pieces);
+    --iov[part].data.length;
+    FUZZ_CHECK(!Encrypts(key, iov) && !Decrypts(key, iov));
+    iov[part].flags = KRB5_CRYPTO_TYPE_EMPTY;
+    FUZZ_CHECK(!Encrypts(key, iov) && !Decrypts(key, iov));
+  }
+}
+
+// A whole message as a stream, which is taken apart where it lies.
+void TryStream(const krb5_keyblock& key, std::vector<std::string>& pieces,
+               const std::string& plain) {
+  std::string whole = pieces[kHeader] + pieces[kData] + pieces[kDataToo] + pieces[kTrailer];
+  Iov iov = {{KRB5_CRYPTO_TYPE_STREAM, Data(whole)},
+             {KRB5_CRYPTO_TYPE_SIGN_ONLY, Data(pieces[kSigned])},
+             {KRB5_CRYPTO_TYPE_DATA, {KV5M_DATA, 0, nullptr}},
+             {KRB5_CRYPTO_TYPE_SIGN_ONLY, Data(pieces[kSignedToo])}};
+  const int32_t result =
+      krb5_c_decrypt_iov(TheKeys().context, &key, 2, nullptr, iov.data(), iov.size());
+  FUZZ_CHECK(result == 0);
+  FUZZ_CHECK(std::string(iov[2].data.data, iov[2].data.length) == plain);
+}
+
 // enctype (1) | four lengths (1 each) | data: sign-only, data, sign-only and data buffers in turn
 MPCKDC_FUZZ(krb5_iov, PlainSeeds) {
   if (in.size() < 5) return;
   const krb5_context context = TheKeys().context;
-  const krb5_keyblock& key = TheKeys().keys[in[0] % std::size(kEnctypes)];
+  const krb5_keyblock& key = KeyOf(in[0]);
+  const size_t special = SpecialOf(in[0], 4);
   unsigned header = 0, trailer = 0;
   FUZZ_CHECK(krb5_c_crypto_length(context, key.enctype, KRB5_CRYPTO_TYPE_HEADER, &header) == 0);
   FUZZ_CHECK(krb5_c_crypto_length(context, key.enctype, KRB5_CRYPTO_TYPE_TRAILER, &trailer) == 0);
@@ -139,22 +324,28 @@ MPCKDC_FUZZ(krb5_iov, PlainSeeds) {
     pieces.push_back(reader.Text(std::min<size_t>(in[i], reader.left())));
   pieces.push_back("");
   pieces.push_back(std::string(trailer, '\0'));
-  std::vector<krb5_crypto_iov> iov(pieces.size());
-  const krb5_cryptotype types[] = {KRB5_CRYPTO_TYPE_HEADER, KRB5_CRYPTO_TYPE_SIGN_ONLY,
-                                   KRB5_CRYPTO_TYPE_DATA,   KRB5_CRYPTO_TYPE_SIGN_ONLY,
-                                   KRB5_CRYPTO_TYPE_DATA,   KRB5_CRYPTO_TYPE_PADDING,
-                                   KRB5_CRYPTO_TYPE_TRAILER};
-  for (size_t i = 0; i < iov.size(); ++i) iov[i] = {types[i], Data(pieces[i])};
+  if (special == 1) return NothingInPieces(key, pieces);
   const std::vector<std::string> before = pieces;
-  FUZZ_CHECK(krb5_c_encrypt_iov(context, &key, 2, nullptr, iov.data(), iov.size()) == 0);
+  krb5_data state{}, other{};
+  const bool chained = special == 2;
+  if (chained) FUZZ_CHECK(krb5_c_init_state(context, &key, 2, &state) == 0);
+  if (chained) FUZZ_CHECK(krb5_c_init_state(context, &key, 2, &other) == 0);
+  FUZZ_CHECK(Encrypts(key, IovOf(pieces), chained ? &state : nullptr));
   // Whole, if nothing was only signed.
-  if (pieces[1].empty() && pieces[3].empty()) {
+  const std::string text = before[kData] + before[kDataToo];
+  if (pieces[kSigned].empty() && pieces[kSignedToo].empty() && !chained) {
     std::string plain;
-    FUZZ_CHECK(Decrypt(key, 2, pieces[0] + pieces[2] + pieces[4] + pieces[6], &plain));
-    FUZZ_CHECK(plain == before[2] + before[4]);
+    FUZZ_CHECK(Decrypt(key, 2, pieces[kHeader] + pieces[kData] + pieces[kDataToo] + pieces[kTrailer],
+                       &plain));
+    FUZZ_CHECK(plain == text);
   }
-  FUZZ_CHECK(krb5_c_decrypt_iov(context, &key, 2, nullptr, iov.data(), iov.size()) == 0);
-  for (const size_t i : {1, 2, 3, 4}) FUZZ_CHECK(pieces[i] == before[i]);
+  // One piece of data where there were two is not the same if something was signed between them.
+  if (special == 3 && (before[kSignedToo].empty() || before[kDataToo].empty()))
+    return TryStream(key, pieces, text);
+  FUZZ_CHECK(Decrypts(key, IovOf(pieces), chained ? &other : nullptr));
+  for (const Piece i : {kSigned, kData, kSignedToo, kDataToo}) FUZZ_CHECK(pieces[i] == before[i]);
+  krb5_c_free_state(context, &key, &state);
+  krb5_c_free_state(context, &key, &other);
 }
 
 // ---- Checksums ----
@@ -162,20 +353,48 @@ MPCKDC_FUZZ(krb5_iov, PlainSeeds) {
 // enctype (1) | length of the checksum (1) | that | data
 FuzzSeeds ChecksumSeeds() {
   FuzzSeeds seeds;
-  for (char i = 0; i < static_cast<char>(std::size(kEnctypes)); ++i) {
+  for (size_t i = 0; i < std::size(kEnctypes); ++i) {
     for (const char length : {'\x1c', '\x0c', '\x10', '\x18', '\0'}) {
-      seeds.push_back(std::string{i, length} + std::string(static_cast<size_t>(length), 'c') +
-                      "data");
+      seeds.push_back(std::string{First(i, 0), length} +
+                      std::string(static_cast<size_t>(length), 'c') + "data");
     }
+    seeds.push_back(std::string{First(i, 1), '\x04'} + "type" + "data");
   }
   return seeds;
+}
+
+// None is made, or found right, by a key that cannot, or of a type that is none or without a key; one of
+// type 0 is the enctype's.
+void NoChecksums(const krb5_keyblock& key, std::string& data) {
+  const krb5_context context = TheKeys().context;
+  const krb5_data of = Data(data);
+  std::string reference = Reference();
+  krb5_checksum made{}, none{};
+  krb5_boolean valid = 0;
+  FUZZ_CHECK(krb5_c_make_checksum(context, 0, &key, 17, &of, &made) == 0);
+  krb5_checksum untyped = made;
+  untyped.checksum_type = 0;
+  FUZZ_CHECK(krb5_c_verify_checksum(context, &key, 17, &of, &untyped, &valid) == 0 && valid);
+  for (const bool unknown : {false, true}) {
+    const krb5_keyblock cannot = KeyThatCannot(key, reference, unknown);
+    FUZZ_CHECK(krb5_c_make_checksum(context, 0, &cannot, 17, &of, &none) != 0);
+    FUZZ_CHECK(krb5_c_verify_checksum(context, &cannot, 17, &of, &untyped, &valid) != 0);
+    FUZZ_CHECK(krb5_c_verify_checksum(context, &cannot, 17, &of, &made, &valid) != 0);
+  }
+  FUZZ_CHECK(krb5_c_verify_checksum(context, nullptr, 17, &of, &made, &valid) != 0);
+  FUZZ_CHECK(krb5_c_make_checksum(context, 9999, &key, 17, &of, &none) != 0);
+  untyped.checksum_type = 9999;
+  FUZZ_CHECK(krb5_c_verify_checksum(context, &key, 17, &of, &untyped, &valid) != 0);
+  krb5_free_checksum_contents(context, &made);
 }
 
 MPCKDC_FUZZ(krb5_checksum, ChecksumSeeds) {
   ByteReader reader(in);
   const krb5_context context = TheKeys().context;
-  const krb5_keyblock& key = TheKeys().keys[reader.Uint(1) % std::size(kEnctypes)];
+  const auto first = static_cast<uint8_t>(reader.Uint(1));
+  const krb5_keyblock& key = KeyOf(first);
   std::string given = reader.Text(reader.Uint(1)), data = reader.Text(reader.left());
+  if (SpecialOf(first, 2) == 1) return NoChecksums(key, data);
   const krb5_data of = Data(data);
   krb5_checksum made{};
   FUZZ_CHECK(krb5_c_make_checksum(context, 0, &key, 17, &of, &made) == 0);

@@ -11,6 +11,7 @@
  */
 #include "kdc_fuzz_parts.h"
 #include "../lib/kdb/kdb5.h"
+#include "kdc_util.h"
 #include "net-server.h"
 #include <sanitizer/lsan_interface.h>
 #include <setjmp.h>
@@ -25,6 +26,8 @@ static verto_ctx *the_loop;
 #define verto_run(ctx) (the_loop = (ctx), longjmp(started, 1))
 #define loop_setup_network(ctx, handle, name, backlog) 0
 #define loop_setup_signals(ctx, handle, reset) 0
+#define load_preauth_plugins(handle, context, ctx) \
+    (kdc_fuzz_register_preauth(context), load_preauth_plugins(handle, context, ctx))
 #include "main.c"
 #undef main
 #undef verto_run
@@ -71,19 +74,22 @@ write_config(void)
     if (f == NULL)
         die(path, 0);
     fprintf(f,
-            "[libdefaults]\ndefault_realm = %s\ndns_lookup_kdc = false\ndns_canonicalize_hostname "
-            "= false\n"
+            "[libdefaults]\ndefault_realm = %s\ndns_lookup_kdc = false\ndns_lookup_realm = false\n"
+            "dns_canonicalize_hostname = false\n"
             "permitted_enctypes = aes256-gcm aes128-gcm DEFAULT\n"
             "[realms]\n%s = {\nkdc = 127.0.0.1:1\ndatabase_module = db\nkey_stash_file = %s/stash\n"
             "max_renewable_life = 7d\nsupported_enctypes = aes256-cts:normal aes256-gcm:normal "
             "aes128-sha2:normal\n"
             "kdc_listen = \"\"\nkdc_tcp_listen = \"\"\nencrypted_challenge_indicator = "
-            "ec\nspake_preauth_groups = edwards25519\n}\n"
+            "ec\nspake_preauth_groups = edwards25519\n"
+            "host_based_services = \"HTTP\"\nno_host_referral = \"nfs\"\n}\n"
+            "[kdcdefaults]\nkdc_max_dgram_reply_size = 700\n"
+            "[capaths]\nTHIRD.TEST = {\n%s = OTHER.TEST\n}\n"
             "[dbmodules]\ndb = {\ndb_library = db2\ndatabase_name = %s/principal\n"
             "disable_last_success = true\ndisable_lockout = true\n}\n"
-            "[domain_realm]\n.other.test = OTHER.TEST\n"
+            "[domain_realm]\n.other.test = OTHER.TEST\n.fourth.test = FOURTH.TEST\n"
             "[logging]\nkdc = FILE:/dev/null\ndefault = FILE:/dev/null\n",
-            REALM, REALM, folder, folder);
+            REALM, REALM, folder, REALM, folder);
     if (fclose(f) != 0)
         die(path, 0);
     setenv("KRB5_CONFIG", path, 1);
@@ -130,7 +136,8 @@ make_realm(const char *tools)
                                           "addprinc -pw rbcd host/rbcd.fuzz.test",
                                           "addprinc -pw front host/front.fuzz.test",
                                           "addprinc -pw indicated indicated",
-                                          "setstr indicated require_auth ec"};
+                                          "setstr indicated require_auth ec",
+                                          "addprinc -pw policy policy"};
     char command[300];
     size_t i;
 
@@ -177,7 +184,7 @@ kdc_fuzz_key(const char *name, krb5_keyblock *key)
     krb5_free_principal(context, princ);
 }
 
-/*** Who may act for others, of which a database of DB2 knows nothing ***/
+/*** Who may act for others, and other policies of which a database of DB2 knows nothing ***/
 
 static krb5_boolean
 is(krb5_const_principal princ, const char *name)
@@ -203,8 +210,38 @@ may_delegate_from(krb5_context context, krb5_const_principal who, krb5_const_pri
     return is(proxy->princ, "rbcd.fuzz.test") ? 0 : KRB5KDC_ERR_BADOPTION;
 }
 
+/* Nobody may what has to do with the principal called policy. */
+static krb5_error_code
+refuse_policy(krb5_const_principal princ, const char **status)
+{
+    if (princ == NULL || princ->length != 1 || !data_eq_string(princ->data[0], "policy"))
+        return 0;
+    *status = "POLICY";
+    return KRB5KDC_ERR_POLICY;
+}
+
+static krb5_error_code
+check_login(krb5_context context, krb5_kdc_req *request, krb5_db_entry *client,
+            krb5_db_entry *server, krb5_timestamp now, const char **status,
+            krb5_pa_data ***e_data)
+{
+    return refuse_policy(client->princ, status);
+}
+
+static krb5_error_code
+check_ticket(krb5_context context, krb5_kdc_req *request, krb5_db_entry *server,
+             krb5_ticket *ticket, const char **status, krb5_pa_data ***e_data)
+{
+    krb5_data empty = empty_data();
+    krb5_error_code ret = refuse_policy(server->princ, status);
+
+    if (ret)
+        need(k5_add_pa_data_from_data(e_data, KDC_FUZZ_PREAUTH, &empty), "e-data");
+    return ret;
+}
+
 static void
-allow_delegation(void)
+add_to_database(void)
 {
     int i;
 
@@ -214,6 +251,8 @@ allow_delegation(void)
 
         table->check_allowed_to_delegate = may_delegate;
         table->allowed_to_delegate_from = may_delegate_from;
+        table->check_policy_as = check_login;
+        table->check_policy_tgs = check_ticket;
     }
 }
 
@@ -260,7 +299,7 @@ kdc_fuzz_start(const char *tools)
     __lsan_disable(); /* main() never comes back to free what it holds */
     make_realm(tools);
     start_kdc();
-    allow_delegation();
+    add_to_database();
     __lsan_enable();
     need(krb5_init_context(&world.client), "context");
     need(krb5_set_debugging_time(world.client, NOW, 0), "stopping the clock");

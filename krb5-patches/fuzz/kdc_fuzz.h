@@ -10,7 +10,8 @@
 extern "C" {
 #endif
 
-/* The first byte of an input, modulo their number: what the rest is. */
+/* The first byte of an input, modulo their number: what the rest is. Divided by it, where it is more than
+ * one: a message that is sent twice, or what is wrong with the armor. */
 enum kdc_fuzz_kind {
     KDC_FUZZ_UDP,    /* a datagram */
     KDC_FUZZ_TCP,    /* a request by stream */
@@ -20,6 +21,8 @@ enum kdc_fuzz_kind {
     KDC_FUZZ_TGS,    /* what kdc_fuzz_compose.c puts together: whose tickets, what they say */
     KDC_FUZZ_KINDS
 };
+
+#define KDC_FUZZ_ARMORS 9 /* what may be wrong with it: kdc_fuzz_request.c */
 
 /* Makes a realm with the programs below tools (an installation), and starts its KDC. */
 void kdc_fuzz_start(const char *tools);

@@ -15,7 +15,8 @@ struct knobs {
     struct half header, second;
     unsigned char with, /* bits, below */
         user,           /* for whom a service asks */
-        transited, spare;
+        transited,
+        wrong; /* bits, below */
     unsigned char padata_length[2]; /* of PA-DATAs that follow, before the KDC-REQ-BODY */
 };
 enum {
@@ -26,6 +27,14 @@ enum {
     WITH_X509_USER = 16,
     WITH_CERTIFICATE = 32,
     WITH_RBCD = 64
+};
+enum {
+    WRONG_AP = 7, /* enum kdc_fuzz_ap */
+    WRONG_SECOND = 8,
+    WRONG_SECOND_SERVER = 16,
+    WRONG_TRANSITED = 32, /* of a type that nobody knows */
+    WRONG_USER_SUM = 64,
+    WRONG_REPLY_USAGE = 128 /* the reply is to be signed as the request: allowed */
 };
 
 static const char *const server_names[] = {
@@ -71,6 +80,11 @@ enum pac {
 
 static krb5_keyblock server_keys[COUNT(server_names)];
 static krb5_principal servers[COUNT(server_names)], clients[COUNT(client_names)];
+enum { HOST = 2 /* of servers */, NOBODY = 10 /* of clients */ };
+static krb5_ticket service_ticket;
+
+static void
+make_service_ticket(void);
 
 void
 kdc_fuzz_compose_start(void)
@@ -83,6 +97,7 @@ kdc_fuzz_compose_start(void)
     }
     for (i = 0; i < COUNT(client_names); i++)
         need(krb5_parse_name(world.client, client_names[i], &clients[i]), client_names[i]);
+    make_service_ticket();
 }
 
 /*** Tickets ***/
@@ -95,9 +110,6 @@ add_delegation(krb5_pac pac, krb5_principal through, krb5_const_principal target
     krb5_error_code ret;
     char *through_text = NULL;
 
-    /* MIT's encoder frees what it has not set when a name is no UTF-8: found here, not mended. */
-    if (target->length > 0 && target->data[0].length > 0 && (target->data[0].data[0] & 0x80))
-        return 0;
     memset(&info, 0, sizeof(info));
     need(krb5_unparse_name(world.client, through, &through_text), "name");
     need(krb5_unparse_name_flags(world.client, target,
@@ -107,7 +119,9 @@ add_delegation(krb5_pac pac, krb5_principal through, krb5_const_principal target
     info.transited_services_length = 1;
     info.transited_services = &through_text;
     ret = ndr_enc_delegation_info(&info, &buffer);
-    if (ret == 0) {
+    if (ret == EINVAL) { /* a name that is not UTF-8 */
+        ret = 0;
+    } else if (ret == 0) {
         ret = krb5_pac_add_buffer(world.client, pac, KRB5_PAC_DELEGATION_INFO, &buffer);
         krb5_free_data_contents(world.client, &buffer);
     }
@@ -157,7 +171,8 @@ make_ticket(const struct half *half, const struct knobs *knobs, krb5_const_princ
     part.flags = load_32_be(half->flags);
     part.session = world.session;
     part.client = clients[half->client % COUNT(client_names)];
-    part.transited.tr_type = KRB5_DOMAIN_X500_COMPRESS;
+    part.transited.tr_type = KRB5_DOMAIN_X500_COMPRESS +
+                             ((knobs->wrong & WRONG_TRANSITED) ? 1 : 0);
     part.transited.tr_contents = string2data((char *)transited);
     part.times.authtime = NOW - 600;
     if (time_choices[times].start != 0)
@@ -175,10 +190,36 @@ make_ticket(const struct half *half, const struct knobs *knobs, krb5_const_princ
     krb5_free_data(world.client, plain);
 }
 
+static void
+make_service_ticket(void)
+{
+    struct half half;
+    struct knobs knobs;
+
+    memset(&half, 0, sizeof(half));
+    memset(&knobs, 0, sizeof(knobs));
+    half.server = HOST;
+    half.pac = PAC_OF_CLIENT;
+    make_ticket(&half, &knobs, NULL, &service_ticket);
+}
+
+const krb5_ticket *
+kdc_fuzz_service_ticket(void)
+{
+    return &service_ticket;
+}
+
 /*** For a user ***/
 
 static void
-put_for_user(struct k5buf *out, krb5_principal user)
+spoil(krb5_checksum *sum, const struct knobs *knobs)
+{
+    if (knobs->wrong & WRONG_USER_SUM)
+        sum->contents[0] ^= 1;
+}
+
+static void
+put_for_user(struct k5buf *out, krb5_principal user, const struct knobs *knobs)
 {
     krb5_pa_for_user pa;
     struct k5buf signed_text;
@@ -200,6 +241,7 @@ put_for_user(struct k5buf *out, krb5_principal user)
     need(krb5_c_make_checksum(world.client, 0, world.session, KRB5_KEYUSAGE_APP_DATA_CKSUM, &plain,
                               &pa.cksum),
          "checksum");
+    spoil(&pa.cksum, knobs);
     need(encode_krb5_pa_for_user(&pa, &value), "PA-FOR-USER");
     kdc_fuzz_put_padata(out, KRB5_PADATA_FOR_USER, value);
     krb5_free_data(world.client, value);
@@ -209,7 +251,7 @@ put_for_user(struct k5buf *out, krb5_principal user)
 
 static void
 put_x509_user(struct k5buf *out, krb5_principal user, krb5_int32 nonce, const krb5_keyblock *key,
-              krb5_boolean certificate)
+              const struct knobs *knobs)
 {
     krb5_pa_s4u_x509_user pa;
     krb5_data *id, *value;
@@ -217,13 +259,15 @@ put_x509_user(struct k5buf *out, krb5_principal user, krb5_int32 nonce, const kr
     memset(&pa, 0, sizeof(pa));
     pa.user_id.nonce = nonce;
     pa.user_id.user = user;
-    pa.user_id.options = KRB5_S4U_OPTS_USE_REPLY_KEY_USAGE;
-    if (certificate)
+    if (!(knobs->wrong & WRONG_REPLY_USAGE))
+        pa.user_id.options = KRB5_S4U_OPTS_USE_REPLY_KEY_USAGE;
+    if (knobs->with & WITH_CERTIFICATE)
         pa.user_id.subject_cert = string2data("certificate");
     need(encode_krb5_s4u_userid(&pa.user_id, &id), "user");
     need(krb5_c_make_checksum(world.client, 0, key, KRB5_KEYUSAGE_PA_S4U_X509_USER_REQUEST, id,
                               &pa.cksum),
          "checksum");
+    spoil(&pa.cksum, knobs);
     need(encode_krb5_pa_s4u_x509_user(&pa, &value), "PA-S4U-X509-USER");
     kdc_fuzz_put_padata(out, KRB5_PADATA_S4U_X509_USER, value);
     krb5_free_data(world.client, id);
@@ -275,16 +319,18 @@ ask_composed(const struct knobs *knobs, krb5_ticket *header, const krb5_data *mo
     krb5_data *ap, *fast;
     struct k5buf padata, inner;
 
+    kdc_fuzz_ap_kind = (knobs->wrong & WRONG_AP) % AP_KINDS;
     ap = kdc_fuzz_ap_req(header, world.session, clients[knobs->header.client % COUNT(client_names)],
                          subkey, body, KRB5_KEYUSAGE_TGS_REQ_AUTH);
+    kdc_fuzz_ap_kind = AP_GOOD;
     k5_buf_init_dynamic(&padata);
     kdc_fuzz_put_padata(&padata, KRB5_PADATA_AP_REQ, ap);
     k5_buf_init_dynamic(&inner);
     k5_buf_add_len(&inner, more->data, more->length);
     if (knobs->with & WITH_FOR_USER)
-        put_for_user(&inner, user);
+        put_for_user(&inner, user, knobs);
     if (knobs->with & WITH_X509_USER)
-        put_x509_user(&inner, user, nonce, world.session, (knobs->with & WITH_CERTIFICATE) != 0);
+        put_x509_user(&inner, user, nonce, world.session, knobs);
     if (knobs->with & WITH_RBCD)
         put_rbcd(&inner);
     if (subkey != NULL && (knobs->with & WITH_FAST)) {
@@ -326,6 +372,10 @@ kdc_fuzz_compose(const krb5_data *in)
         krb5_ticket **own = req->second_ticket;
 
         make_ticket(&knobs.second, &knobs, req->server, &second);
+        if (knobs.wrong & WRONG_SECOND)
+            second.enc_part.ciphertext.data[0] ^= 1;
+        if (knobs.wrong & WRONG_SECOND_SERVER)
+            second.server = clients[NOBODY];
         req->second_ticket = seconds;
         if (encode_krb5_kdc_req_body(req, &with_second) == 0)
             body = *with_second;
@@ -346,6 +396,7 @@ static const struct example {
     unsigned int second_server, second_client, second_pac;
     krb5_flags options;
     const char *service;
+    unsigned int wrong;
 } examples[] = {
 #define ALL_FLAGS                                                                              \
     (TKT_FLG_FORWARDABLE | TKT_FLG_PROXIABLE | TKT_FLG_MAY_POSTDATE | TKT_FLG_RENEWABLE | \
@@ -442,6 +493,34 @@ static const struct example {
     {0, 0, ALL_FLAGS, 0, 1, 0, 0, 0, 0, 0, 0, 0, "krbtgt/DEEP.OTHER.TEST"},
     {0, 0, ALL_FLAGS, 0, 1, 0, 0, 0, 0, 0, 0, 0, "bob@OTHER.TEST"},
     {4, 0, ALL_FLAGS, 0, 1, 0, 0, 0, 0, 0, 0, 0, "bob"},
+    {1, 13, ALL_FLAGS, 0, 1, 0, 0, 0, 0, 0, 0, 0, "bob", WRONG_TRANSITED},
+    {1, 13, ALL_FLAGS, 0, 1, 0, 0, 4, 0, 0, 0, 0, "bob"},
+    {1, 13, ALL_FLAGS | TKT_FLG_TRANSIT_POLICY_CHECKED, 0, 1, 0, 0, 1, 0, 0, 0, 0, "bob"},
+    {0, 0, ALL_FLAGS, 0, 1, 0, 0, 0, 0, 0, 0, KDC_OPT_CANONICALIZE, "HTTP/x.other.test"},
+    {0, 0, ALL_FLAGS, 0, 1, 0, 0, 0, 0, 0, 0, KDC_OPT_CANONICALIZE, "nfs/x.other.test"},
+    {0, 0, ALL_FLAGS, 0, 1, 0, 0, 0, 0, 0, 0, KDC_OPT_CANONICALIZE, "host/short"},
+    {0, 0, ALL_FLAGS, 0, 1, 0, 0, 0, 0, 0, 0, KDC_OPT_CANONICALIZE, "host/x.nowhere.test"},
+    {0, 0, ALL_FLAGS, 0, 1, 0, 0, 0, 0, 0, 0, KDC_OPT_CANONICALIZE, "host/x.fourth.test"},
+    {0, 0, ALL_FLAGS, 0, 1, 0, 0, 0, 0, 0, 0, 0, "policy"},
+    /* The request's own checksum; tickets and users that are not what they seem. */
+    {0, 0, ALL_FLAGS, 0, 1, 0, 0, 0, 0, 0, 0, 0, "bob", AP_UNKEYED},
+    {0, 0, ALL_FLAGS, 0, 1, 0, 0, 0, 0, 0, 0, 0, "bob", AP_NO_CHECKSUM},
+    {0, 0, ALL_FLAGS, 0, 1, 0, 0, 0, 0, 0, 0, 0, "bob", AP_OF_OTHER},
+    {0, 0, ALL_FLAGS, 0, 1, 0, 0, 0, 0, 0, 0, 0, "bob", AP_MUTUAL},
+    {0, 0, ALL_FLAGS, 0, 1, 0, 0, 0, 0, 0, 0, 0, "bob", AP_FOR_ARMOR},
+    {0, 2, ALL_FLAGS, 0, 1, WITH_SECOND, 0, 0, 2, 1, 1, KDC_OPT_CNAME_IN_ADDL_TKT, "bob",
+     WRONG_SECOND},
+    {0, 2, ALL_FLAGS, 0, 1, WITH_SECOND, 0, 0, 2, 1, 1, KDC_OPT_CNAME_IN_ADDL_TKT, "bob",
+     WRONG_SECOND_SERVER},
+    {0, 2, ALL_FLAGS, 0, 1, WITH_SECOND, 0, 0, 2, 1, 6, KDC_OPT_CNAME_IN_ADDL_TKT, "bob"},
+    {0, 2, ALL_FLAGS, 0, 1, WITH_SECOND, 0, 0, 2, 1, 1,
+     KDC_OPT_CNAME_IN_ADDL_TKT | KDC_OPT_FORWARDED, "bob"},
+    {0, 2, ALL_FLAGS, 0, 3, WITH_SECOND, 0, 0, 2, 1, 1, KDC_OPT_CNAME_IN_ADDL_TKT, "bob"},
+    {0, 2, ALL_FLAGS, 0, 1, WITH_FOR_USER, 1, 0, 0, 0, 0, 0, "host/h.fuzz.test", WRONG_USER_SUM},
+    {0, 2, ALL_FLAGS, 0, 1, WITH_X509_USER, 1, 0, 0, 0, 0, 0, "host/h.fuzz.test", WRONG_USER_SUM},
+    {0, 2, ALL_FLAGS, 0, 1, WITH_X509_USER, 1, 0, 0, 0, 0, 0, "host/h.fuzz.test",
+     WRONG_REPLY_USAGE},
+    {0, 2, ALL_FLAGS, 0, 1, WITH_FOR_USER, 1, 0, 0, 0, 0, KDC_OPT_RENEW, "host/h.fuzz.test"},
 };
 
 /* Into a body that the encoder would not write: user-to-user without a second ticket. */
@@ -453,6 +532,17 @@ add_option(krb5_data *body, krb5_flags option)
 
     at += sizeof(field);
     store_32_be(load_32_be(at) | option, at);
+}
+
+/* The type by which a KDC looks for hosts of other realms. */
+static int
+type_of(const char *service)
+{
+    if (strncmp(service, "HTTP/", 5) == 0)
+        return KRB5_NT_UNKNOWN;
+    if (strncmp(service, "host/", 5) == 0 || strncmp(service, "nfs/", 4) == 0)
+        return KRB5_NT_SRV_HST;
+    return KRB5_NT_PRINCIPAL;
 }
 
 void
@@ -478,10 +568,12 @@ kdc_fuzz_compose_seeds(kdc_fuzz_composed add)
         knobs.with = one->with;
         knobs.user = one->user;
         knobs.transited = one->transited;
+        knobs.wrong = one->wrong;
         memset(&req, 0, sizeof(req));
         req.msg_type = KRB5_TGS_REQ;
         req.kdc_options = one->options & ~KDC_OPT_ENC_TKT_IN_SKEY;
         need(krb5_parse_name(world.client, one->service, &req.server), one->service);
+        req.server->type = type_of(one->service);
         req.from = NOW + 7200;
         req.till = NOW + 3600;
         req.rtime = NOW + 72000;

@@ -31,6 +31,18 @@ void kdc_fuzz_key(const char *name, krb5_keyblock *key);
 
 /* kdc_fuzz_request.c: requests of any contents */
 
+/* How AP-REQs are made until it is changed back. */
+enum kdc_fuzz_ap {
+    AP_GOOD,
+    AP_UNKEYED,     /* a checksum that anybody can make */
+    AP_NO_CHECKSUM,
+    AP_OF_OTHER,    /* a checksum of something else */
+    AP_MUTUAL,      /* asks for an answer of its own */
+    AP_FOR_ARMOR,   /* says that it is for armor alone */
+    AP_KINDS
+};
+extern enum kdc_fuzz_ap kdc_fuzz_ap_kind;
+
 /* DER, written behind what comes inside. */
 void kdc_fuzz_put(struct k5buf *out, unsigned char tag, const void *contents, size_t length);
 void kdc_fuzz_put_in(struct k5buf *out, unsigned char outer, unsigned char inner,
@@ -43,14 +55,27 @@ krb5_data *kdc_fuzz_ap_req(krb5_ticket *ticket, const krb5_keyblock *key, krb5_p
 /* PA-FX-FAST of this KrbFastReq; ap: the armor, or NULL where it is the request's own AP-REQ. */
 krb5_data *kdc_fuzz_fast(const krb5_data *inner, const krb5_data *ap, const krb5_keyblock *subkey,
                          const krb5_keyblock *session, const krb5_data *sum_over);
-/* AS-REQ or TGS-REQ with these PA-DATAs and this body, which may be any bytes; its answer is
- * thrown away. */
+/* AS-REQ or TGS-REQ with these PA-DATAs and this body, which may be any bytes; its data is the
+ * caller's. */
+krb5_data kdc_fuzz_whole_request(unsigned char type, const struct k5buf *padata,
+                                 const krb5_data *body);
+/* The same, asked; its answer is thrown away. */
 void kdc_fuzz_ask_with(unsigned char type, const struct k5buf *padata, const krb5_data *body,
                        int is_tcp);
+
+/* kdc_fuzz_preauth.c: a mechanism of our own, in the KDC */
+
+#define KDC_FUZZ_PREAUTH 200
+#define KDC_FUZZ_PREAUTH_TYPED 201
+void kdc_fuzz_register_preauth(krb5_context context);
+typedef void (*kdc_fuzz_message)(const krb5_data *request);
+void kdc_fuzz_preauth_seeds(kdc_fuzz_message add);
 
 /* kdc_fuzz_compose.c: a TGS-REQ that is put together (KDC_FUZZ_TGS) */
 
 void kdc_fuzz_compose_start(void);
+/* Of alice, for a host, with world.session. */
+const krb5_ticket *kdc_fuzz_service_ticket(void);
 void kdc_fuzz_compose(const krb5_data *in);
 typedef void (*kdc_fuzz_composed)(const void *knobs, size_t size, const krb5_data *body);
 void kdc_fuzz_compose_seeds(kdc_fuzz_composed add);

@@ -32,12 +32,11 @@ kdc_fuzz_put_in(struct k5buf *out, unsigned char outer, unsigned char inner, con
     k5_buf_free(&one);
 }
 
-void
-kdc_fuzz_ask_with(unsigned char type, const struct k5buf *padata, const krb5_data *body, int is_tcp)
+krb5_data
+kdc_fuzz_whole_request(unsigned char type, const struct k5buf *padata, const krb5_data *body)
 {
     static const unsigned char five = 5;
     struct k5buf inside, whole;
-    krb5_data request;
 
     k5_buf_init_dynamic(&inside);
     kdc_fuzz_put_in(&inside, 0xa1, 0x02, &five, 1);
@@ -47,9 +46,16 @@ kdc_fuzz_ask_with(unsigned char type, const struct k5buf *padata, const krb5_dat
     k5_buf_init_dynamic(&whole);
     kdc_fuzz_put_in(&whole, 0x60 | type, 0x30, inside.data, inside.len);
     k5_buf_free(&inside);
-    request = make_data(whole.data, whole.len);
+    return make_data(whole.data, whole.len);
+}
+
+void
+kdc_fuzz_ask_with(unsigned char type, const struct k5buf *padata, const krb5_data *body, int is_tcp)
+{
+    krb5_data request = kdc_fuzz_whole_request(type, padata, body);
+
     krb5_free_data(NULL, kdc_fuzz_ask(&request, is_tcp));
-    k5_buf_free(&whole);
+    free(request.data);
 }
 
 void
@@ -67,6 +73,30 @@ kdc_fuzz_put_padata(struct k5buf *out, int type, const krb5_data *value)
 
 /*** As who has a TGT ***/
 
+enum kdc_fuzz_ap kdc_fuzz_ap_kind;
+
+/* The checksum of a TGS-REQ's body, or what the kind says. Nonzero: that key cannot. */
+static krb5_error_code
+checksum(const krb5_keyblock *key, const krb5_data *body, krb5_checksum *sum)
+{
+    krb5_data other = string2data("other");
+
+    return krb5_c_make_checksum(world.client,
+                                kdc_fuzz_ap_kind == AP_UNKEYED ? CKSUMTYPE_NIST_SHA : 0, key,
+                                KRB5_KEYUSAGE_TGS_REQ_AUTH_CKSUM,
+                                kdc_fuzz_ap_kind == AP_OF_OTHER ? &other : body, sum);
+}
+
+/* In an authenticator: only as armor. */
+static krb5_authdata **
+armor_only(void)
+{
+    static krb5_authdata element = {KV5M_AUTHDATA, KRB5_AUTHDATA_FX_ARMOR, 0, NULL};
+    static krb5_authdata *list[] = {&element, NULL};
+
+    return kdc_fuzz_ap_kind == AP_FOR_ARMOR ? list : NULL;
+}
+
 krb5_data *
 kdc_fuzz_ap_req(krb5_ticket *ticket, const krb5_keyblock *key, krb5_principal who,
                 krb5_keyblock *subkey, const krb5_data *body, krb5_keyusage usage)
@@ -82,14 +112,16 @@ kdc_fuzz_ap_req(krb5_ticket *ticket, const krb5_keyblock *key, krb5_principal wh
     authent.client = who;
     authent.ctime = NOW;
     authent.subkey = subkey;
-    if (body != NULL) {
-        if (krb5_c_make_checksum(world.client, 0, key, KRB5_KEYUSAGE_TGS_REQ_AUTH_CKSUM, body,
-                                 &sum) != 0)
+    authent.authorization_data = armor_only();
+    if (body != NULL && kdc_fuzz_ap_kind != AP_NO_CHECKSUM) {
+        if (checksum(key, body, &sum) != 0)
             return NULL;
         authent.checksum = &sum;
     }
     need(encode_krb5_authenticator(&authent, &plain), "authenticator");
     req.ticket = ticket;
+    if (kdc_fuzz_ap_kind == AP_MUTUAL)
+        req.ap_options = AP_OPTS_MUTUAL_REQUIRED;
     if (krb5_encrypt_helper(world.client, key, usage, plain, &req.authenticator) != 0)
         out = NULL;
     else
@@ -100,6 +132,20 @@ kdc_fuzz_ap_req(krb5_ticket *ticket, const krb5_keyblock *key, krb5_principal wh
     return out;
 }
 
+/* What may be wrong with armor: the second part of a first byte (try_fast()). */
+enum {
+    ARMOR_GOOD,
+    ARMOR_GOOD_TOO, /* what seeds say: not 0 */
+    ARMOR_NO_SUBKEY,
+    ARMOR_OTHER_SERVER,
+    ARMOR_UNKNOWN_TYPE,
+    ARMOR_NONE,
+    ARMOR_WRONG_SUM,
+    ARMOR_UNKEYED_SUM,
+    ARMOR_NO_AP_REQ
+};
+static int armor_kind;
+
 krb5_data *
 kdc_fuzz_fast(const krb5_data *inner, const krb5_data *ap, const krb5_keyblock *subkey,
               const krb5_keyblock *session, const krb5_data *sum_over)
@@ -107,18 +153,25 @@ kdc_fuzz_fast(const krb5_data *inner, const krb5_data *ap, const krb5_keyblock *
     krb5_keyblock *key;
     krb5_fast_armored_req req;
     krb5_fast_armor armor;
-    krb5_data *value = NULL;
+    krb5_data *value = NULL, other = string2data("other");
 
     if (krb5_c_fx_cf2_simple(world.client, subkey, "subkeyarmor", session, "ticketarmor", &key))
         return NULL;
+    if (armor_kind == ARMOR_WRONG_SUM)
+        sum_over = &other;
+    else if (armor_kind == ARMOR_NO_AP_REQ)
+        ap = &other;
+    else if (armor_kind == ARMOR_NONE)
+        ap = NULL;
     memset(&req, 0, sizeof(req));
     if (ap != NULL) {
-        armor.armor_type = KRB5_FAST_ARMOR_AP_REQUEST;
+        armor.armor_type = KRB5_FAST_ARMOR_AP_REQUEST + (armor_kind == ARMOR_UNKNOWN_TYPE);
         armor.armor_value = *ap;
         req.armor = &armor;
     }
-    need(krb5_c_make_checksum(world.client, 0, key, KRB5_KEYUSAGE_FAST_REQ_CHKSUM, sum_over,
-                              &req.req_checksum),
+    need(krb5_c_make_checksum(world.client,
+                              armor_kind == ARMOR_UNKEYED_SUM ? CKSUMTYPE_NIST_SHA : 0, key,
+                              KRB5_KEYUSAGE_FAST_REQ_CHKSUM, sum_over, &req.req_checksum),
          "checksum");
     need(krb5_encrypt_helper(world.client, key, KRB5_KEYUSAGE_FAST_ENC, inner, &req.enc_part),
          "FAST request");
@@ -188,21 +241,27 @@ try_ticket(const krb5_data *in)
     krb5_free_enc_tkt_part(world.client, part);
 }
 
-/* KrbFastReq, in an AS-REQ whose armor is the TGT. */
+/* KrbFastReq, in an AS-REQ whose armor is the TGT, or nearly. */
 static void
-try_fast(const krb5_data *in)
+try_fast(const krb5_data *in, int kind)
 {
     krb5_keyblock *subkey;
     krb5_data *ap, *value;
+    krb5_ticket ticket = *world.tgt_ticket;
     struct k5buf padata;
 
+    armor_kind = kind % KDC_FUZZ_ARMORS;
+    if (armor_kind == ARMOR_OTHER_SERVER)
+        ticket = *kdc_fuzz_service_ticket();
     need(krb5_copy_keyblock(world.client, world.session, &subkey), "subkey");
-    ap = kdc_fuzz_ap_req(world.tgt_ticket, world.session, world.tgt.client, subkey, NULL,
+    ap = kdc_fuzz_ap_req(&ticket, world.session, world.tgt.client,
+                         armor_kind == ARMOR_NO_SUBKEY ? NULL : subkey, NULL,
                          KRB5_KEYUSAGE_AP_REQ_AUTH);
     value = kdc_fuzz_fast(in, ap, subkey, world.session, &world.sample_body);
     k5_buf_init_dynamic(&padata);
     kdc_fuzz_put_padata(&padata, KRB5_PADATA_FX_FAST, value);
     kdc_fuzz_ask_with(KRB5_AS_REQ, &padata, &world.sample_body, 0);
+    armor_kind = ARMOR_GOOD;
     k5_buf_free(&padata);
     krb5_free_data(world.client, value);
     krb5_free_keyblock(world.client, subkey);
@@ -213,16 +272,21 @@ void
 kdc_fuzz_try(const uint8_t *bytes, size_t size)
 {
     krb5_data in;
+    int kind, more;
 
     if (size < 1 || size > MOST_BYTES)
         return;
+    kind = bytes[0] % KDC_FUZZ_KINDS;
+    more = bytes[0] / KDC_FUZZ_KINDS;
     /* A copy of its very size: so that who reads past its end is seen. */
     need(alloc_data(&in, size - 1), "memory");
     memcpy(in.data, bytes + 1, size - 1);
-    switch (bytes[0] % KDC_FUZZ_KINDS) {
+    switch (kind) {
         case KDC_FUZZ_UDP:
         case KDC_FUZZ_TCP:
-            krb5_free_data(NULL, kdc_fuzz_ask(&in, bytes[0] % KDC_FUZZ_KINDS == KDC_FUZZ_TCP));
+            krb5_free_data(NULL, kdc_fuzz_ask(&in, kind == KDC_FUZZ_TCP));
+            if (more > 1) /* sent again */
+                krb5_free_data(NULL, kdc_fuzz_ask(&in, kind == KDC_FUZZ_TCP));
             break;
         case KDC_FUZZ_BODY:
             try_body(&in);
@@ -231,7 +295,7 @@ kdc_fuzz_try(const uint8_t *bytes, size_t size)
             try_ticket(&in);
             break;
         case KDC_FUZZ_FAST:
-            try_fast(&in);
+            try_fast(&in, more);
             break;
         case KDC_FUZZ_TGS:
             kdc_fuzz_compose(&in);

@@ -6,18 +6,24 @@ static kdc_fuzz_seed seed_fn;
 static void *seed_arg;
 
 static void
-add_seed(int kind, const void *prefix, size_t prefix_length, const krb5_data *data)
+add_kind(int kind, int more, const void *prefix, size_t prefix_length, const krb5_data *data)
 {
     struct k5buf buf;
 
     if (seed_fn == NULL)
         return;
     k5_buf_init_dynamic(&buf);
-    k5_buf_add_fmt(&buf, "%c", kind + KDC_FUZZ_KINDS); /* not 0 */
+    k5_buf_add_fmt(&buf, "%c", kind + more * KDC_FUZZ_KINDS);
     k5_buf_add_len(&buf, prefix, prefix_length);
     k5_buf_add_len(&buf, data->data, data->length);
     seed_fn(seed_arg, buf.data, buf.len);
     k5_buf_free(&buf);
+}
+
+static void
+add_seed(int kind, const void *prefix, size_t prefix_length, const krb5_data *data)
+{
+    add_kind(kind, 1, prefix, prefix_length, data); /* not 0 */
 }
 
 /* Asks the KDC; the answer's contents are the caller's. */
@@ -27,6 +33,7 @@ exchange(const krb5_data *request)
     krb5_data *reply = kdc_fuzz_ask(request, 1), out = empty_data();
 
     add_seed(KDC_FUZZ_UDP, NULL, 0, request);
+    add_kind(KDC_FUZZ_UDP, 2, NULL, 0, request);
     if (reply != NULL)
         need(krb5int_copy_data_contents(world.client, reply, &out), "memory");
     krb5_free_data(NULL, reply);
@@ -114,6 +121,7 @@ inner_seeds(void)
     krb5_fast_req fast;
     krb5_kdc_req req;
     krb5_data *out;
+    int more;
 
     memset(&req, 0, sizeof(req));
     need(krb5_parse_name(world.client, "host/h.fuzz.test", &server), "host");
@@ -145,6 +153,15 @@ inner_seeds(void)
     fast.req_body = &req;
     req.padata = (krb5_pa_data *[]){NULL};
     need(encode_krb5_fast_req(&fast, &out), "FAST request");
+    for (more = 1; more < KDC_FUZZ_ARMORS; more++)
+        add_kind(KDC_FUZZ_FAST, more, NULL, 0, out);
+    krb5_free_data(world.client, out);
+    fast.fast_options = KRB5_FAST_OPTION_HIDE_CLIENT_NAMES;
+    need(encode_krb5_fast_req(&fast, &out), "FAST request");
+    add_seed(KDC_FUZZ_FAST, NULL, 0, out);
+    krb5_free_data(world.client, out);
+    fast.fast_options = 0x40000000; /* one that must be understood, and is not */
+    need(encode_krb5_fast_req(&fast, &out), "FAST request");
     add_seed(KDC_FUZZ_FAST, NULL, 0, out);
     krb5_free_data(world.client, out);
 
@@ -163,7 +180,8 @@ static void
 refused_seeds(krb5_get_init_creds_opt *opt)
 {
     static const char *const names[] = {"off",  "expired",   "old",   "change", "strict",
-                                        "deny", "indicated", "notgt", "bare",   "user"};
+                                        "deny", "indicated", "notgt", "bare",   "user",
+                                        "policy"};
     size_t i;
 
     for (i = 0; i < sizeof(names) / sizeof(*names); i++) {
@@ -186,6 +204,23 @@ log_in_by(krb5_get_init_creds_opt *opt, krb5_preauthtype which)
     krb5_get_init_creds_opt_set_preauth_list(opt, &type, 1);
     (void)log_in("alice", "alice", NULL, opt, NULL);
     (void)log_in("alice", "wrong", NULL, opt, NULL);
+}
+
+/* A client whose clock is wrong, one that wants no PAC, and one that is nobody. */
+static void
+odd_seeds(void)
+{
+    krb5_get_init_creds_opt *opt;
+
+    need(krb5_set_debugging_time(world.client, NOW - 3600, 0), "another time");
+    (void)log_in("alice", "alice", NULL, NULL, NULL);
+    need(krb5_set_debugging_time(world.client, NOW, 0), "the time");
+    need(krb5_get_init_creds_opt_alloc(world.client, &opt), "options");
+    need(krb5_get_init_creds_opt_set_pac_request(world.client, opt, 0), "no PAC");
+    (void)log_in("bob", "bob", NULL, opt, NULL);
+    krb5_get_init_creds_opt_set_anonymous(opt, 1);
+    (void)log_in("WELLKNOWN/ANONYMOUS", "anon", NULL, opt, NULL);
+    krb5_get_init_creds_opt_free(world.client, opt);
 }
 
 static void
@@ -230,8 +265,15 @@ client_seeds(void)
     krb5_get_init_creds_opt_set_anonymous(opt, 1);
     (void)log_in("bob", "bob", NULL, opt, NULL);
     krb5_get_init_creds_opt_free(world.client, opt);
+    odd_seeds();
     fast_seeds(cache);
     krb5_cc_destroy(world.client, cache);
+}
+
+static void
+add_message(const krb5_data *request)
+{
+    add_seed(KDC_FUZZ_UDP, NULL, 0, request);
 }
 
 static void
@@ -258,6 +300,7 @@ kdc_fuzz_seeds(kdc_fuzz_seed fn, void *arg)
     free(world.sample_body.data);
     inner_seeds();
     client_seeds();
+    kdc_fuzz_preauth_seeds(add_message);
     kdc_fuzz_compose_seeds(add_composed);
     seed_fn = NULL;
 }
