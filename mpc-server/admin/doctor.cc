@@ -41,10 +41,10 @@ ExitCode Report(Session& session, const Findings& findings) {
   }
   const size_t bad = counts[kBad], warnings = counts[kWarning];
   session.console.Print(json{{"findings", list}, {"bad", bad}, {"warnings", warnings}});
-  session.console.Say(findings.all.size(), " checks: ", bad, " bad, ", warnings, " warnings");
   if (bad + warnings > 0) {
     session.console.Say("runbooks: deploy/runbooks, or /usr/share/doc/mpc-admin/runbooks");
   }
+  session.console.Say(findings.all.size(), " checks: ", bad, " bad, ", warnings, " warnings");
   return bad == 0 ? ExitCode::kOk : ExitCode::kFindings;
 }
 
