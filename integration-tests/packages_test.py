@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 
 import pytest
 
@@ -125,3 +126,9 @@ def test_units_are_sandboxed(unit):
     found = re.search(r'exposure level for \S+: ([\d.]+)', done.stdout)
     assert found, done.stdout + done.stderr
     assert float(found.group(1)) <= EXPOSURE
+
+
+def test_the_audit_log_is_where_logrotate_and_the_runbooks_look():
+    written = tomllib.loads((REPOSITORY / 'deploy/config/mpc-server.toml').read_text())['audit']['file']
+    assert written in (REPOSITORY / 'deploy/logrotate/mpc-kdc').read_text().split()
+    assert written in (REPOSITORY / 'deploy/runbooks/a-server-deviated.md').read_text()

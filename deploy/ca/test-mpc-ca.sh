@@ -32,6 +32,27 @@ before=$(cat "$dir"/*.pem | sha256sum)
 "$ca" issue "$dir" --realm EXAMPLE.COM --role peer --name p0 --dns other.example >/dev/null
 [ "$(cat "$dir"/*.pem | sha256sum)" != "$before" ] || die "other names, same certificate"
 
+# Half an authority: the other half may be in a safe. Never another one over it.
+authority=$(cat "$dir/ca.pem" "$dir/ca.key" | sha256sum)
+for half in ca.key ca.pem; do
+  mv "$dir/$half" "$dir/safe"
+  refused "$ca" init "$dir"
+  mv "$dir/safe" "$dir/$half"
+done
+[ "$(cat "$dir/ca.pem" "$dir/ca.key" | sha256sum)" = "$authority" ] || die "the authority was replaced"
+
+# Several at once make one.
+for i in 1 2 3 4 5 6; do "$ca" init "$dir/once" >/dev/null 2>&1 & done
+wait
+[ "$(openssl x509 -in "$dir/once/ca.pem" -noout -pubkey)" = \
+  "$(openssl pkey -in "$dir/once/ca.key" -pubout)" ] || die "an authority of two"
+
+# As after a renewal that was killed between key and certificate.
+cp "$dir/peer-p0.key" "$dir/admin-root.key"
+"$ca" issue "$dir" --realm EXAMPLE.COM --role admin --name root >/dev/null
+[ "$(openssl x509 -in "$dir/admin-root.pem" -noout -pubkey)" = \
+  "$(openssl pkey -in "$dir/admin-root.key" -pubout)" ] || die "half a renewal stays"
+
 key=$(sha256sum < "$dir/admin-root.key")
 "$ca" issue "$dir" --realm EXAMPLE.COM --role admin --name root --renew --same-key >/dev/null
 [ "$(sha256sum < "$dir/admin-root.key")" = "$key" ] || die "--same-key made another"

@@ -12,6 +12,7 @@
 #   MPCKDC_CHROOTS=DIR   chroots that outlive build/ (default: build/packages/chroot)
 #   CCACHE_DIR=DIR       a compiler cache that is shared with the chroots
 #   KRB5_SOURCE=DIR      a local copy of Debian's source package instead of the mirror's
+#   KRB5_NEWEST=only     no older one where the mirror does not have the newest that it names
 #   BUILD_NAME=NAME      another folder to build in (build/packages/RELEASE-NAME, and other paths inside)
 #   JOBS=N               parallel compilers
 set -euo pipefail
@@ -84,13 +85,14 @@ enter_chroot() {
   fi
 }
 
-# dpkg-buildpackage in FOLDER of the chroot. DEB_BUILD_OPTIONS: MIT's tests and ours run elsewhere.
+# dpkg-buildpackage in FOLDER of the chroot. DEB_BUILD_OPTIONS: MIT's tests and ours run elsewhere. No CCACHE_BASEDIR:
+# with it ccache gives the compiler other paths, and __FILE__ is another than without a cache.
 build_package() {
   local folder=$1
   shift
   inside env -C "$folder" DEB_BUILD_OPTIONS="nocheck parallel=$jobs" \
-    PATH="/usr/lib/ccache:/usr/sbin:/usr/bin:/sbin:/bin" CCACHE_DIR=/ccache CCACHE_BASEDIR="$work" \
-    CCACHE_NOHASHDIR=1 CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_DEPEND=1 \
+    PATH="/usr/lib/ccache:/usr/sbin:/usr/bin:/sbin:/bin" CCACHE_DIR=/ccache \
+    CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_DEPEND=1 \
     CMAKE_C_COMPILER_LAUNCHER=ccache CMAKE_CXX_COMPILER_LAUNCHER=ccache \
     ${CCACHE_DISABLE:+CCACHE_DISABLE=1} dpkg-buildpackage -us -uc "$@"
 }
@@ -111,18 +113,43 @@ index() {
 
 # ---- krb5 ----------------------------------------------------------------------------------------
 
-# Debian's newest source package: its .dsc and files into $out/krb5-source. What was there stays until all has come.
+# The versions of krb5's source that the mirror's lists name, the newest first.
+krb5_versions() { inside apt-cache showsrc --only-source krb5 | sed -n 's/^Version: //p' | sort -u -r -V; }
+
+# Into the empty folder $1: the newest one. For some days around an advisory a mirror may name a source that it does
+# not have; then the one before, and tell_of_newer_krb5 says so.
+download_krb5() {
+  local version
+  for version in $(krb5_versions); do
+    rm -rf "${root:?}$1"
+    mkdir -p "$root$1"
+    inside env -C "$1" apt-get -q source --download-only --only-source "krb5=$version" && return
+    [ "${KRB5_NEWEST:-}" != only ] || break
+  done
+  echo "The mirror does not have krb5's source: try again later, or name a folder with it by KRB5_SOURCE."
+  return 1
+}
+
+# Debian's source package: its .dsc and files into $out/krb5-source. What was there stays until all has come.
 fetch_krb5() {
   rm -rf "$root$work/fetch"
   mkdir -p "$root$work/fetch"
   if [ -n "${KRB5_SOURCE:-}" ]; then
     cp "$KRB5_SOURCE"/krb5_* "$root$work/fetch"
   else
-    inside env -C "$work/fetch" apt-get -q source --download-only --only-source krb5 || return
+    download_krb5 "$work/fetch" || return
   fi
   rm -rf "$out/krb5-source"
   mkdir -p "$out/krb5-source"
   mv "$root$work/fetch"/krb5_* "$out/krb5-source"
+}
+
+tell_of_newer_krb5() {
+  local newest theirs
+  newest=$(krb5_versions | sed -n 1p)
+  theirs=$(sed -n 's/^Version: //p' "$(dsc)")
+  dpkg --compare-versions "$newest" gt "$theirs" || return 0
+  echo "$release: NOTE: Debian has krb5 $newest; these are built on $theirs. Later: deploy/packages/rebuild-krb5 $release"
 }
 
 # This release's patches, and the file `series` with their order, in $patches.
@@ -151,6 +178,7 @@ build_krb5() {
   local folder made
   enter_chroot
   progress "Debian's source package of krb5" krb5-fetch fetch_krb5
+  tell_of_newer_krb5
   write_patches
   made=$(krb5_fingerprint)
   if [ "$(cat "$out/krb5.built" 2> /dev/null)" = "$made" ]; then
@@ -271,20 +299,24 @@ check_lintian() {
 
 # ---- MIT's tests ---------------------------------------------------------------------------------
 
-# Of the source package that was built, in our own way of building (krb5-patches/build.sh): unpatched for
-# comparison, patched, and with a provider. bookworm's, since they run on this machine.
+# Of the source package that was built, patched and with a provider. Built and run in our own way on this machine
+# (krb5-patches/krb5-check.sh), also what belongs to another release. By a short name of the folder: t_kdb.py's
+# slapd has a socket deep below it, whose path may have 107 characters.
 run_mit_tests() {
-  if [ "$release" != bookworm ]; then
-    echo "$release: MIT's tests run on a machine with that release: krb5-patches/krb5-check.sh"
-    return
-  fi
-  KRB5_SOURCE=$out/krb5-source "$repository/krb5-patches/krb5-check.sh" --fresh --variants 'patched provider' \
+  local folder=${out%/*}/mit-$release short=/run/mpc-mit
+  "$here/../install-packages.sh" "$log/mit-packages.log"
+  "$here/../install-packages.sh" "$log/mit-packages.log" "$here/../packages-test.txt"
+  mkdir -p "$folder" "$short"
+  # shellcheck disable=SC2016  # the inner shell's
+  KRB5_RELEASE=$release KRB5_SOURCE=$out/krb5-source BUILD_DIR=$short \
+    unshare --mount sh -c 'mount --bind "$1" "$2" && shift 2 && exec "$@"' sh "$folder" "$short" \
+    "$repository/krb5-patches/krb5-check.sh" --fresh --variants 'patched provider' \
     --only '^(tests/t_(general|renew|u2u|skew|referral|preauth|kdb)\.py|kdc/t_workers\.py|unit:lib/crypto)'
 }
 
 # ---- Main ----------------------------------------------------------------------------------------
 
-export -f fetch_krb5 offer_krb5 fetch_stock_krb5 dsc
+export -f fetch_krb5 krb5_versions download_krb5 offer_krb5 fetch_stock_krb5 dsc
 export here repository out
 
 # A chroot that outlives build/ is left as it is: others may be at work in it.

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Installs the packages of one release as a sysadmin would, on machines that check/machines.py makes of a bare
 # Debian of that release, and tries what they promise (check/cases.py). As root.
-#   check.sh RELEASE [CASE...]    CASE: packages realm units watchdog upgrade held stock (default: all)
+#   check.sh RELEASE [CASE...]    CASE: packages stock newer realm units journal watchdog comes-back upgrade plugin held (default: all)
+#   MPCKDC_MACHINES=NAME other names of namespaces, for a second check at the same time (default: mpcpkg)
 #   MPCKDC_CHROOTS=DIR   where the bare Debian is kept (default: build/packages/chroot)
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -21,6 +22,10 @@ chroot_tools debootstrap
 for tool in ip:iproute2 dpkg-scanpackages:dpkg-dev ssh-keygen:openssh-client readelf:binutils; do
   command -v "${tool%%:*}" > /dev/null || apt-get -q -y --no-install-recommends install "${tool#*:}"
 done
+
+# The machines' names are this machine's: one check at a time, or another MPCKDC_MACHINES.
+exec 9> "/run/lock/${MPCKDC_MACHINES:-mpcpkg}-check"
+flock -n 9 || { echo "$release: waiting for another check.sh"; flock 9; }
 
 # Debian may have a newer krb5 than the one that ours are built on. It would stay away from a machine with the pin
 # of deploy/README.md, but these install Debian's first: they do without the newer one.

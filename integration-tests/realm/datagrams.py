@@ -32,7 +32,7 @@ import der  # noqa: E402
 
 AS_REQ, TGS_REQ, AP_REQ, TICKET = 10, 12, 14, 1
 PA_TGS_REQ, PA_ENC_TIMESTAMP, PA_UNKNOWN = 1, 2, 9999
-SESSION_ENCTYPE = 18
+SESSION_ENCTYPE, UNKNOWN_ENCTYPE = 18, 9999
 CANONICALIZE = 0x00010000
 LABEL = 18  # what a ticket of a gcm type says of its type
 HMAC_BYTES = 12
@@ -49,13 +49,14 @@ def encrypted(enctype, cipher, kvno=None):
                         der.field(2, der.octets(cipher)))
 
 
-def request_body(realm, service, enctype, user=None):
+def request_body(realm, service, enctype, user=None, unknown_enctypes=0):
     client = [der.field(1, der.name(user))] if user else []
     return der.sequence(
         der.field(0, der.flags(CANONICALIZE)), *client, der.field(2, der.text(realm)),
         der.field(3, der.name(service)), der.field(5, der.kerberos_time(time.time() + 3600)),
         der.field(7, der.integer(int.from_bytes(os.urandom(3), 'big'))),
-        der.field(8, der.sequence(der.integer(enctype), der.integer(SESSION_ENCTYPE))))
+        der.field(8, der.sequence(der.integer(enctype), der.integer(SESSION_ENCTYPE),
+                                  *[der.integer(UNKNOWN_ENCTYPE)] * unknown_enctypes)))
 
 
 def _request(kind, padata, body):
@@ -71,12 +72,12 @@ def _garbage_timestamp(enctype):
     return os.urandom(12) + b'\0' + os.urandom(16 + 28 + 16)
 
 
-def garbage_login(realm, user, size, enctype=18):
+def garbage_login(realm, user, size, enctype=18, unknown_enctypes=0):
     def made(filling):
         stamp = padata(PA_ENC_TIMESTAMP, encrypted(enctype, _garbage_timestamp(enctype)))
         # It asks for the checksum of the request, as MIT's clients do.
         return _request(AS_REQ, (stamp, padata(149, b''), padata(PA_UNKNOWN, bytes(filling))),
-                        request_body(realm, f'krbtgt/{realm}', enctype, user))
+                        request_body(realm, f'krbtgt/{realm}', enctype, user, unknown_enctypes))
     return made(max(0, size - len(made(0)) - 8))
 
 

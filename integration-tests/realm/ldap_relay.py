@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What stands between a realm and its LDAP server: a relay that counts writes, and cuts the connection
+"""What stands between a realm and its LDAP server: a relay that counts requests and writes, and cuts the connection
 at one of them, before the server has it or before the client has the answer."""
 
 import socket
@@ -39,6 +39,7 @@ class LdapRelay:
         self._front.settimeout(0.1)
         self.port = self._front.getsockname()[1]
         self.uri = f'ldap://127.0.0.1:{self.port}'
+        self.requests = 0
         self._lock = threading.Lock()
         self._ended = threading.Event()
         self._open = set()
@@ -93,6 +94,8 @@ class LdapRelay:
                 data += part
                 while (length := message_length(data)) is not None:
                     message, data = data[:length], data[length:]
+                    with self._lock:
+                        self.requests += 1
                     if self._is_last(operation(message)):
                         if self._when == BEFORE:
                             break

@@ -45,6 +45,21 @@ def test_no_key_of_the_realm_ever_lay_in_the_directory(live):
     assert handles(live, f'krbtgt/{live.name}') == keys_in_use(live, f'krbtgt/{live.name}')
 
 
+def test_a_realm_of_many_labels_is_not_looked_for(live):
+    """krb5kdc waits for the answer to each search, and everybody for krb5kdc."""
+    live.kadmin_local('addprinc -pw first una')
+    live.kinit('una', 'first')
+
+    def searches(labels):
+        before = live.relay.requests
+        done = live.kvno('krbtgt/' + '.'.join(['A'] * labels), check=False)
+        assert 'not found in Kerberos database' in done.stdout
+        return live.relay.requests - before
+
+    assert searches(20) > searches(1) + 15, 'the harness sees'
+    assert searches(500) < 100
+
+
 def test_a_users_life(live):
     live.kadmin_local('addprinc -pw first ann')
     assert 'krbTicketFlags' not in live.entry('ann', 'krbTicketFlags'), 'the realm gives them'

@@ -21,6 +21,7 @@ SAMPLE = re.compile(r'^mpckdc_krb5kdc_(\w+)(?:\{(.*)\})? (\S+)$', re.M)
 LABEL = re.compile(r'(\w+)="((?:[^"\\\\]|\\\\.)*)"')
 NAMED = re.compile(r'\b(AS_REQ|TGS_REQ) .*: ([A-Z_]+): .*, request ([0-9a-f]{16})$', re.M)
 WORKERS = 3
+GCM = -24002
 
 
 class Seen:
@@ -144,6 +145,18 @@ def test_a_wrong_password(live):
         assert re.search(rf' request {request}: LOGIN of KDC \S+ \(job \d+\): BAD_TAG',
                          live.log(f'p{party}.log')), live.log(f'p{party}.log')[-2000:]
         assert [job['verdict'] for job in audit_of(live, party, request)] == ['BAD_TAG']
+
+
+def test_a_guess_with_many_enctypes_is_named(live):
+    """The line has room for 2 KiB, and begins with what the client asks for."""
+    before = live.see()
+    guess = datagrams.garbage_login(live.name, 'alice', 1000, GCM, unknown_enctypes=200)
+    assert known.ask_by_tcp(live, guess, known.STRANGER) == known.PREAUTH_FAILED
+    lines = [line for line in live.log('kdc.log').splitlines() if '202 etypes' in line]
+    assert len(lines) == 1 and NAMED.search(lines[0]), lines
+    assert f' {known.STRANGER}: PREAUTH_FAILED: alice@{live.name} for krbtgt/' in lines[0]
+    live.wait_until_seen(lambda s: s.sum('requests_total', result='wrong_password') >
+                         before.sum('requests_total', result='wrong_password'))
 
 
 def test_one_server_is_away(live):

@@ -37,6 +37,8 @@ export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:suppressions=$here/t
 GTEST_FILTER=-RefreshTest.AMemoryImageOfALaterEpochDoesNotUndoTheRefresh
 # Sanitizers make mlock() do nothing.
 GTEST_FILTER+=:SecretTest.PagesAreLockedNotDumpedAndWipedOnFork:SecretDeathTest.MemoryThatCannotBeLockedIsCounted
+# 4000 long tickets by their deadlines, for which three servers under this sanitizer are too slow.
+if [ "$sanitizer" = thread ]; then GTEST_FILTER+=:ThreeServersTest.ThousandsOfLongTicketsEndNoStream; fi
 export GTEST_FILTER
 # Who does not find what was planted finds nothing.
 if [ -n "${TARGETS:-}" ]; then ninja -C "$folder" sanitize_control > "$build/log/sanitize-control.log"; fi
@@ -47,12 +49,39 @@ unit() {
     -R "${TESTS_ONLY:-.}" -E "^(sanitize_control_.*|$left_out)(_test)?(_semi_honest)?$"
 }
 
-# MIT's programs are not sanitized: the library comes first into each. What they leave behind when they end is theirs,
-# and tests that kill them have a library of their own that comes before it.
+# MIT's programs are not sanitized: the libraries come first into each. What they leave behind when they end is
+# theirs, and tests that kill them have a library of their own besides. Reports are looked for in files, whatever
+# became of the tests.
 in_krb5() {
-  "$here/wrap_krb5.sh" "$build/krb5/install" "$folder/krb5" "$(gcc -print-file-name=libasan.so)"
-  MPCKDC_KRB5=$folder/krb5 MPCKDC_CMAKE=$folder ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0:verify_asan_link_order=0 \
-    "${PYTHON:-/usr/bin/python3}" -B -m pytest -q -p no:cacheprovider -n "${JOBS:-$(nproc)}" --dist loadfile "$@"
+  local reports=$folder/reports asan
+  asan=$(gcc -print-file-name=libasan.so)
+  rm -rf "$reports"
+  mkdir -p "$reports"
+  gcc -O1 -Wall -Wextra -shared -fPIC -o "$folder/reports.so" "$here/reports.c"
+  "$here/wrap_krb5.sh" "$build/krb5/install" "$folder/krb5" "$folder/reports.so:$asan"
+  local settings=(MPCKDC_KRB5="$folder/krb5" MPCKDC_CMAKE="$folder" SANITIZE_REPORTS="$reports"
+    LD_PRELOAD="$folder/reports.so" ASAN_OPTIONS="$ASAN_OPTIONS:detect_leaks=0:verify_asan_link_order=0")
+  for bug in heap overflow; do
+    env "${settings[@]}" "$folder/sanitize_control" "$bug" > "$folder/control.out" 2>&1 || true
+  done
+  if [ "$(grep -lE 'heap-buffer-overflow|signed integer overflow' "$reports"/* | wc -l)" != 2 ]; then
+    echo "the planted bugs were not reported in $reports"
+    return 1
+  fi
+  rm "$reports"/*
+  local status=0
+  env "${settings[@]}" "${PYTHON:-/usr/bin/python3}" -B -m pytest -q -p no:cacheprovider \
+    -n "${JOBS:-$(nproc)}" --dist loadfile "$@" || status=1
+  local expected
+  expected=$(grep -v '^\(#.*\)\?$' "$here/expected.txt")
+  for report in "$reports"/*; do
+    [ -e "$report" ] || continue
+    if grep -qE "$expected" "$report"; then continue; fi
+    echo "== $report"
+    cat "$report"
+    status=1
+  done
+  return $status
 }
 plugin() { in_krb5 kdc-plugin/tests/*_test.py; }
 realm() {

@@ -2,9 +2,14 @@
 //
 // Debian's abseil is compiled without the thread sanitizer, which therefore sees nothing of
 // absl::Mutex: all that it protects would be told as races. In its builds (cmake/sanitize.cmake)
-// the calls of our code go through here (ld --wrap) and say what happens. Conditions that the
-// library evaluates while it waits are not looked at.
+// this library stands before abseil's wherever names are looked up: what our code calls, and what
+// gRPC does, comes through here and is told. Conditions that abseil evaluates while it waits are
+// not looked at.
+#include <dlfcn.h>
+#include <grpc/grpc.h>
 #include <sanitizer/tsan_interface.h>
+
+#include <optional>
 
 #include "absl/synchronization/blocking_counter.h"
 #include "absl/synchronization/mutex.h"
@@ -12,34 +17,55 @@
 
 namespace {
 
-void Locking(void* mutex) { __tsan_mutex_pre_lock(mutex, __tsan_mutex_not_static); }
-void Locked(void* mutex) { __tsan_mutex_post_lock(mutex, __tsan_mutex_not_static, 0); }
-void Unlocking(void* mutex) { __tsan_mutex_pre_unlock(mutex, 0); }
-void Unlocked(void* mutex) { __tsan_mutex_post_unlock(mutex, 0); }
-
-// Around a call that gives the mutex away and has it again when it returns.
-class Waiting {
- public:
-  explicit Waiting(void* mutex) : mutex_(mutex) {
-    Unlocking(mutex_);
-    Unlocked(mutex_);
-    Locking(mutex_);
+// What is told around a call.
+struct Locked {
+  explicit Locked(void* m) : mutex(m) { __tsan_mutex_pre_lock(mutex, __tsan_mutex_not_static); }
+  ~Locked() { __tsan_mutex_post_lock(mutex, __tsan_mutex_not_static, 0); }
+  void* const mutex;
+};
+struct Unlocked {
+  explicit Unlocked(void* m) : mutex(m) { __tsan_mutex_pre_unlock(mutex, 0); }
+  ~Unlocked() { __tsan_mutex_post_unlock(mutex, 0); }
+  void* const mutex;
+};
+struct Waited {  // gives the mutex away and has it again when it returns
+  explicit Waited(void* mutex) {
+    { const Unlocked unlocked(mutex); }
+    locked.emplace(mutex);
   }
-  ~Waiting() { Locked(mutex_); }
-
- private:
-  void* const mutex_;
+  std::optional<Locked> locked;
+};
+struct Released {
+  explicit Released(void* what) { __tsan_release(what); }
+};
+struct Acquired {
+  explicit Acquired(const void* w) : what(const_cast<void*>(w)) {}
+  ~Acquired() { __tsan_acquire(what); }
+  void* const what;
 };
 
+// abseil calls itself by the same names: the call from outside has told it all.
+thread_local int depth = 0;
+
+template <class What>
+class Told {
+ public:
+  template <class Of>
+  explicit Told(Of* of) {
+    if (depth++ == 0) what_.emplace(of);
+  }
+  ~Told() { --depth; }
+
+ private:
+  std::optional<What> what_;
+};
+
+template <class Function>
+Function* Real(const char* name) {
+  return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
+}
+
 }  // namespace
-
-#pragma GCC diagnostic ignored "-Wreturn-type-c-linkage"
-
-// As the linker names them; Debian's abseil has an inline namespace.
-#define REAL(name) __real__ZN4absl7debian3##name
-#define WRAP(name) __wrap__ZN4absl7debian3##name
-
-extern "C" {
 
 using absl::BlockingCounter;
 using absl::Condition;
@@ -49,98 +75,73 @@ using absl::Mutex;
 using absl::Notification;
 using absl::Time;
 
-void REAL(5Mutex4LockEv)(Mutex*);
-void WRAP(5Mutex4LockEv)(Mutex* mutex) {
-  Locking(mutex);
-  REAL(5Mutex4LockEv)(mutex);
-  Locked(mutex);
-}
-void REAL(5Mutex6UnlockEv)(Mutex*);
-void WRAP(5Mutex6UnlockEv)(Mutex* mutex) {
-  Unlocking(mutex);
-  REAL(5Mutex6UnlockEv)(mutex);
-  Unlocked(mutex);
-}
-void REAL(5Mutex8LockWhenERKNS0_9ConditionE)(Mutex*, const Condition*);
-void WRAP(5Mutex8LockWhenERKNS0_9ConditionE)(Mutex* mutex, const Condition* condition) {
-  Locking(mutex);
-  REAL(5Mutex8LockWhenERKNS0_9ConditionE)(mutex, condition);
-  Locked(mutex);
-}
-void REAL(5Mutex5AwaitERKNS0_9ConditionE)(Mutex*, const Condition*);
-void WRAP(5Mutex5AwaitERKNS0_9ConditionE)(Mutex* mutex, const Condition* condition) {
-  const Waiting waiting(mutex);
-  REAL(5Mutex5AwaitERKNS0_9ConditionE)(mutex, condition);
-}
-bool REAL(5Mutex16AwaitWithTimeoutERKNS0_9ConditionENS0_8DurationE)(Mutex*, const Condition*,
-                                                                    Duration);
-bool WRAP(5Mutex16AwaitWithTimeoutERKNS0_9ConditionENS0_8DurationE)(Mutex* mutex,
-                                                                    const Condition* condition,
-                                                                    Duration timeout) {
-  const Waiting waiting(mutex);
-  return REAL(5Mutex16AwaitWithTimeoutERKNS0_9ConditionENS0_8DurationE)(mutex, condition, timeout);
-}
-bool REAL(5Mutex17AwaitWithDeadlineERKNS0_9ConditionENS0_4TimeE)(Mutex*, const Condition*, Time);
-bool WRAP(5Mutex17AwaitWithDeadlineERKNS0_9ConditionENS0_4TimeE)(Mutex* mutex,
-                                                                 const Condition* condition,
-                                                                 Time deadline) {
-  const Waiting waiting(mutex);
-  return REAL(5Mutex17AwaitWithDeadlineERKNS0_9ConditionENS0_4TimeE)(mutex, condition, deadline);
+// PREFIX and NAME are what the linker calls it; Debian's abseil has an inline namespace.
+#define TELL(PREFIX, NAME, RESULT, WHAT, OF, PARAMETERS, ARGUMENTS)                   \
+  extern "C" RESULT PREFIX##4absl7debian3##NAME PARAMETERS {                          \
+    static auto* const real = Real<RESULT PARAMETERS>(#PREFIX "4absl7debian3" #NAME); \
+    const Told<WHAT> told(OF);                                                        \
+    return real ARGUMENTS;                                                            \
+  }
+
+TELL(_ZN, 5Mutex4LockEv, void, Locked, mutex, (Mutex* mutex), (mutex))
+TELL(_ZN, 5Mutex6UnlockEv, void, Unlocked, mutex, (Mutex* mutex), (mutex))
+TELL(_ZN, 5Mutex8LockWhenERKNS0_9ConditionE, void, Locked, mutex,
+     (Mutex* mutex, const Condition* condition), (mutex, condition))
+TELL(_ZN, 5Mutex5AwaitERKNS0_9ConditionE, void, Waited, mutex,
+     (Mutex* mutex, const Condition* condition), (mutex, condition))
+TELL(_ZN, 5Mutex16AwaitWithTimeoutERKNS0_9ConditionENS0_8DurationE, bool, Waited, mutex,
+     (Mutex* mutex, const Condition* condition, Duration timeout), (mutex, condition, timeout))
+TELL(_ZN, 5Mutex17AwaitWithDeadlineERKNS0_9ConditionENS0_4TimeE, bool, Waited, mutex,
+     (Mutex* mutex, const Condition* condition, Time deadline), (mutex, condition, deadline))
+
+TELL(_ZN, 7CondVar4WaitEPNS0_5MutexE, void, Waited, mutex, (CondVar* variable, Mutex* mutex),
+     (variable, mutex))
+TELL(_ZN, 7CondVar15WaitWithTimeoutEPNS0_5MutexENS0_8DurationE, bool, Waited, mutex,
+     (CondVar* variable, Mutex* mutex, Duration timeout), (variable, mutex, timeout))
+TELL(_ZN, 7CondVar16WaitWithDeadlineEPNS0_5MutexENS0_4TimeE, bool, Waited, mutex,
+     (CondVar* variable, Mutex* mutex, Time deadline), (variable, mutex, deadline))
+
+TELL(_ZN, 15BlockingCounter14DecrementCountEv, bool, Released, counter, (BlockingCounter* counter),
+     (counter))
+TELL(_ZN, 15BlockingCounter4WaitEv, void, Acquired, counter, (BlockingCounter* counter), (counter))
+
+TELL(_ZN, 12Notification6NotifyEv, void, Released, notification, (Notification* notification),
+     (notification))
+TELL(_ZNK, 12Notification19WaitForNotificationEv, void, Acquired, notification,
+     (const Notification* notification), (notification))
+TELL(_ZNK, 12Notification30WaitForNotificationWithTimeoutENS0_8DurationE, bool, Acquired,
+     notification, (const Notification* notification, Duration timeout), (notification, timeout))
+
+extern "C" bool _ZN4absl7debian35Mutex7TryLockEv(Mutex* mutex) {
+  static auto* const real = Real<bool(Mutex*)>("_ZN4absl7debian35Mutex7TryLockEv");
+  constexpr unsigned kTry = __tsan_mutex_not_static | __tsan_mutex_try_lock;
+  __tsan_mutex_pre_lock(mutex, kTry);
+  const bool locked = real(mutex);
+  __tsan_mutex_post_lock(mutex, locked ? kTry : kTry | __tsan_mutex_try_lock_failed, 0);
+  return locked;
 }
 
-void REAL(7CondVar4WaitEPNS0_5MutexE)(CondVar*, Mutex*);
-void WRAP(7CondVar4WaitEPNS0_5MutexE)(CondVar* variable, Mutex* mutex) {
-  const Waiting waiting(mutex);
-  REAL(7CondVar4WaitEPNS0_5MutexE)(variable, mutex);
-}
-bool REAL(7CondVar15WaitWithTimeoutEPNS0_5MutexENS0_8DurationE)(CondVar*, Mutex*, Duration);
-bool WRAP(7CondVar15WaitWithTimeoutEPNS0_5MutexENS0_8DurationE)(CondVar* variable, Mutex* mutex,
-                                                                Duration timeout) {
-  const Waiting waiting(mutex);
-  return REAL(7CondVar15WaitWithTimeoutEPNS0_5MutexENS0_8DurationE)(variable, mutex, timeout);
-}
-bool REAL(7CondVar16WaitWithDeadlineEPNS0_5MutexENS0_4TimeE)(CondVar*, Mutex*, Time);
-bool WRAP(7CondVar16WaitWithDeadlineEPNS0_5MutexENS0_4TimeE)(CondVar* variable, Mutex* mutex,
-                                                             Time deadline) {
-  const Waiting waiting(mutex);
-  return REAL(7CondVar16WaitWithDeadlineEPNS0_5MutexENS0_4TimeE)(variable, mutex, deadline);
+// gRPC keeps what it is given with a batch in queues without locks until it hands the tag back.
+extern "C" grpc_call_error grpc_call_start_batch(grpc_call* call, const grpc_op* ops, size_t count,
+                                                 void* tag, void* reserved) {
+  static auto* const real = Real<decltype(grpc_call_start_batch)>("grpc_call_start_batch");
+  if (tag != nullptr) __tsan_release(tag);
+  return real(call, ops, count, tag, reserved);
 }
 
-bool REAL(15BlockingCounter14DecrementCountEv)(BlockingCounter*);
-bool WRAP(15BlockingCounter14DecrementCountEv)(BlockingCounter* counter) {
-  __tsan_release(counter);
-  return REAL(15BlockingCounter14DecrementCountEv)(counter);
-}
-void REAL(15BlockingCounter4WaitEv)(BlockingCounter*);
-void WRAP(15BlockingCounter4WaitEv)(BlockingCounter* counter) {
-  REAL(15BlockingCounter4WaitEv)(counter);
-  __tsan_acquire(counter);
+extern "C" grpc_event grpc_completion_queue_next(grpc_completion_queue* queue,
+                                                 gpr_timespec deadline, void* reserved) {
+  static auto* const real = Real<decltype(grpc_completion_queue_next)>("grpc_completion_queue_next");
+  const grpc_event event = real(queue, deadline, reserved);
+  if (event.type == GRPC_OP_COMPLETE && event.tag != nullptr) __tsan_acquire(event.tag);
+  return event;
 }
 
-void REAL(12Notification6NotifyEv)(Notification*);
-void WRAP(12Notification6NotifyEv)(Notification* notification) {
-  __tsan_release(notification);
-  REAL(12Notification6NotifyEv)(notification);
-}
-
-}  // extern "C"
-
-// Of a const method the name begins otherwise.
-extern "C" {
-void __real__ZNK4absl7debian312Notification19WaitForNotificationEv(const Notification*);
-void __wrap__ZNK4absl7debian312Notification19WaitForNotificationEv(
-    const Notification* notification) {
-  __real__ZNK4absl7debian312Notification19WaitForNotificationEv(notification);
-  __tsan_acquire(const_cast<Notification*>(notification));
-}
-bool __real__ZNK4absl7debian312Notification30WaitForNotificationWithTimeoutENS0_8DurationE(
-    const Notification*, Duration);
-bool __wrap__ZNK4absl7debian312Notification30WaitForNotificationWithTimeoutENS0_8DurationE(
-    const Notification* notification, Duration timeout) {
-  const bool notified =
-      __real__ZNK4absl7debian312Notification30WaitForNotificationWithTimeoutENS0_8DurationE(
-          notification, timeout);
-  if (notified) __tsan_acquire(const_cast<Notification*>(notification));
-  return notified;
-}
+extern "C" grpc_event grpc_completion_queue_pluck(grpc_completion_queue* queue, void* tag,
+                                                  gpr_timespec deadline, void* reserved) {
+  static auto* const real =
+      Real<decltype(grpc_completion_queue_pluck)>("grpc_completion_queue_pluck");
+  const grpc_event event = real(queue, tag, deadline, reserved);
+  if (event.type == GRPC_OP_COMPLETE) __tsan_acquire(tag);
+  return event;
 }

@@ -259,6 +259,21 @@ TEST_F(KdcMetricsTest, OfTwoKrb5kdcsWithOneFileTheFirstWrites) {
   close(pipes[1]);
 }
 
+// As another user's krb5kdc leaves it to this one: root, who runs this test, may open every file.
+TEST_F(KdcMetricsTest, WhoCannotAskWhetherAnotherWritesDoesNotWrite) {
+  std::filesystem::create_directory(file() + ".lock");
+  Logged().clear();
+  Open();
+  sleep(3);
+  EXPECT_EQ(Written(), "");
+  EXPECT_THAT(Logged(), Contains("metrics of realm " + realm_ + ": cannot open " + file() +
+                                 ".lock, which says who writes " + file() +
+                                 ": Is a directory; see mpc_metrics_file in kdc.conf")
+                            .Times(1));
+  std::filesystem::remove(file() + ".lock");
+  EXPECT_TRUE(Until([this] { return !Written().empty(); }));
+}
+
 TEST_F(KdcMetricsTest, AFolderThatVanishesAndComesBackHasTheFileAgain) {
   Open();
   ASSERT_TRUE(Until([this] { return !Written().empty(); }));

@@ -79,7 +79,8 @@ std::string WriteFile(const std::string& file, absl::string_view text) {
 
 // Two krb5kdc whose kdc.conf name one file would write it in turn, and each counter would go back once
 // a second. The lock is the process's own and ends with it; no fork hands it on. Empty, or who has it.
-// Where there can be no lock the file is written all the same, or making that says why not.
+// A lock that cannot be opened may be that of a krb5kdc under another user. A folder that is not there
+// is left to making the file to tell.
 std::string Claim(kdc_metrics& m) {
   struct stat found {};
   if (m.claim >= 0 && fstat(m.claim, &found) == 0 && found.st_nlink > 0) return "";
@@ -87,7 +88,11 @@ std::string Claim(kdc_metrics& m) {
   const std::string name = m.file + ".lock";
   const int fd =
       open(name.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
-  if (fd < 0) return "";
+  if (fd < 0 && errno == ENOENT) return "";
+  if (fd < 0) {
+    return absl::StrCat("cannot open ", name, ", which says who writes ", m.file, ": ",
+                        strerror(errno));
+  }
   struct flock lock {};
   lock.l_type = F_WRLCK;
   lock.l_whence = SEEK_SET;

@@ -37,7 +37,7 @@ class FakeServers:
     def __init__(self):
         program = config_files.CMAKE / "kdc-plugin/tests/mpckdc_fake_servers"
         self.process = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        stderr=subprocess.DEVNULL, text=True)
+                                        text=True)
         self.info = json.loads(self.process.stdout.readline())
 
     def tell(self, command):
@@ -55,7 +55,7 @@ class FakeServers:
 
     def close(self):
         self.process.stdin.close()
-        self.process.wait(timeout=20)
+        assert self.process.wait(timeout=20) == 0
 
 
 class KdbRealm(realms.Realm):

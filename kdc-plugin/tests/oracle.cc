@@ -166,7 +166,7 @@ int Oracle::jobs() {
   return static_cast<int>(done_.size());
 }
 
-std::string Oracle::NextNonce() { return BigEndian(next_nonce_++, 12); }
+std::string Oracle::NextNonce() { return std::string(4, '\0') + BigEndian(next_nonce_++, 8); }
 
 std::string Oracle::HeaderFor(const v1::Job& job, const v1::Seal& seal) {
   if (seal.usage() != 2) return "";

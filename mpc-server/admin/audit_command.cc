@@ -240,8 +240,8 @@ class Shower {
     if (unnamed_ > 0) {
       console_.Remark(absl::StrCat(unnamed_,
                                    " jobs that were refused, and not computed, are only counted: "
-                                   "some may be of this principal. Without --principal their "
-                                   "counts are shown"));
+                                   "some may be what you look for. Without --principal and "
+                                   "--request their counts are shown"));
     }
   }
 
@@ -270,11 +270,11 @@ class Shower {
 
   // Of a flood, which has a line for its number. No ticket of a service is among them.
   void TakeCounts(const audit::Line& line, const audit::Fields& fields) {
-    if (!service_.name.empty() || !request_.empty() || !fields.contains("counted")) return;
+    if (!service_.name.empty() || !fields.contains("counted")) return;
     for (const audit::Fields& kind : fields["counted"]) {
       const uint64_t count = audit::NumberField(kind, "count");
       const std::string last = audit::TextField(kind, "principal");
-      if (!principal_.id.empty() && last != principal_.id) {
+      if (!request_.empty() || (!principal_.id.empty() && last != principal_.id)) {
         unnamed_ += count;
         continue;
       }
@@ -334,7 +334,7 @@ class Shower {
   json found_ = json::array();
   uint64_t count_ = 0;
   uint64_t keyless_ = 0;  // jobs of lines that name no keys
-  uint64_t unnamed_ = 0;  // refused jobs that were counted, the last of them another principal's
+  uint64_t unnamed_ = 0;  // refused jobs that were counted and may be those that are wanted
 };
 
 absl::StatusOr<ExitCode> AuditShow(const Options& options, Console& console) {

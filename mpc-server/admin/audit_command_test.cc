@@ -129,6 +129,9 @@ TEST_F(AuditCommandTest, ShowTellsWhatWasCounted) {
   EXPECT_THAT(alice.out, Not(HasSubstr("UNPROVED")));
   EXPECT_THAT(alice.err,
               HasSubstr("77 jobs that were refused, and not computed, are only counted"));
+  const Outcome request = Run({"show", "--request", "0123456789abcdef", File(0)});
+  EXPECT_EQ(request.out, "nothing was found\n");
+  EXPECT_THAT(request.err, HasSubstr("1072 jobs that were refused"));
   EXPECT_EQ(json::parse(Run({"show", "--json", "--service", "kadmin/admin", File(0)}).out).size(),
             0u);
 }

@@ -15,6 +15,16 @@ constexpr size_t kProgressNameWidth = 40;
 // What begins each Colour.
 constexpr const char* kStart[] = {"", "\033[32m", "\033[33m", "\033[31m", "\033[2m"};
 
+// Of UTF-8 whose characters take one column each.
+absl::string_view FirstColumns(absl::string_view line, size_t width) {
+  size_t characters = 0;
+  for (size_t i = 0; i < line.size(); ++i) {
+    const bool begins = (static_cast<unsigned char>(line[i]) & 0xC0) != 0x80;
+    if (begins && characters++ == width) return line.substr(0, i);
+  }
+  return line;
+}
+
 }  // namespace
 
 void Console::Print(const Table& table) {
@@ -40,11 +50,19 @@ void Console::Print(const nlohmann::json& value) {
 }
 
 void Console::BeginScreen() {
-  if (settings_.out_is_terminal && !settings_.json) out_ << "\033[H\033[J";
+  if (!settings_.out_is_terminal || settings_.json) return;
+  out_ << "\033[H\033[J";
+  if (settings_.columns != nullptr) width_ = settings_.columns();
+}
+
+void Console::EndScreen() {
+  width_ = 0;
+  out_ << std::flush;
 }
 
 void Console::SayLine(Colour colour, absl::string_view line) {
   if (settings_.json) return;
+  if (width_ > 0) line = FirstColumns(line, width_);
   const bool coloured = settings_.out_is_terminal && colour != Colour::kNone;
   out_ << (coloured ? kStart[static_cast<int>(colour)] : "") << line << (coloured ? "\033[0m" : "")
        << "\n";

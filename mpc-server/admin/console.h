@@ -27,14 +27,17 @@ class Console {
     bool quiet = false;
     bool out_is_terminal = false;
     bool err_is_terminal = false;
+    size_t (*columns)() = nullptr;  // of the terminal; 0, or none: unknown
   };
 
   Console(std::ostream* out, std::ostream* err, Settings settings)
       : out_(*out), err_(*err), settings_(settings) {}
 
   bool json() const { return settings_.json; }
-  // For what is shown again and again: on a terminal the next line is the topmost, below it nothing.
+  // Around what is shown again and again: on a terminal its first line is the topmost, below it is
+  // nothing, and lines end where the terminal does. In a pipe it leaves at once.
   void BeginScreen();
+  void EndScreen();
   void Print(const Table& table);
   void Print(const nlohmann::json& value);  // nothing without --json
   // A line of text, put together from its parts, among results; nothing with --json.
@@ -62,6 +65,7 @@ class Console {
   std::ostream& err_;
   Settings settings_;
   bool progress_shown_ = false;
+  size_t width_ = 0;  // of a screen's lines; 0: as long as they are
 };
 
 }  // namespace mpckdc::admin

@@ -32,12 +32,19 @@ ExitCode Report(Session& session, const Findings& findings) {
     const auto& level = kLevels[finding.level];
     session.console.Say(level.colour, absl::StrFormat("%-8s %s", level.shown, finding.what));
     if (!finding.next.empty()) session.console.Say("         next: ", finding.next);
-    list.push_back({{"level", level.in_json}, {"what", finding.what}, {"next", finding.next}});
+    if (!finding.page.empty()) session.console.Say("         see:  runbook ", finding.page);
+    list.push_back({{"level", level.in_json},
+                    {"what", finding.what},
+                    {"next", finding.next},
+                    {"runbook", finding.page}});
     ++counts[finding.level];
   }
   const size_t bad = counts[kBad], warnings = counts[kWarning];
   session.console.Print(json{{"findings", list}, {"bad", bad}, {"warnings", warnings}});
   session.console.Say(findings.all.size(), " checks: ", bad, " bad, ", warnings, " warnings");
+  if (bad + warnings > 0) {
+    session.console.Say("runbooks: deploy/runbooks, or /usr/share/doc/mpc-admin/runbooks");
+  }
   return bad == 0 ? ExitCode::kOk : ExitCode::kFindings;
 }
 
@@ -58,7 +65,7 @@ absl::StatusOr<ExitCode> DoctorCommand(Session& session) {
     const absl::StatusOr<enroll::AdminServers*> connected =
         session.Connect(/*allow_uninitialised=*/true);
     if (!connected.ok()) {
-      findings.Bad(connected.status());
+      findings.Bad(runbook::kLoginsFail, connected.status());
     } else if (!(*connected)->lost().any()) {  // it was said what an empty store lacks: everything
       findings.Ok("the servers are parties 0, 1 and 2 of one cluster and epoch");
       CheckStaged(session, &findings);

@@ -17,20 +17,45 @@ namespace mpckdc::admin {
 
 enum Level { kOk, kWarning, kBad };
 
+// Pages of deploy/runbooks: whatever is not good has one, where a sysadmin reads on.
+namespace runbook {
+inline constexpr char kBackup[] = "backup-restore.md";
+inline constexpr char kCapacity[] = "capacity.md";
+inline constexpr char kCertificates[] = "certificates.md";
+inline constexpr char kDeviated[] = "a-server-deviated.md";
+inline constexpr char kEnrol[] = "enrol.md";
+inline constexpr char kEpochs[] = "epochs.md";
+inline constexpr char kInstall[] = "install.md";
+inline constexpr char kKdcCompromised[] = "kdc-compromised.md";
+inline constexpr char kKdcLost[] = "kdc-lost.md";
+inline constexpr char kLoginsFail[] = "logins-fail.md";
+inline constexpr char kRotate[] = "rotate-krbtgt.md";
+inline constexpr char kServerCompromised[] = "server-compromised.md";
+inline constexpr char kServerLost[] = "server-lost.md";
+inline constexpr char kUpgrade[] = "upgrade.md";
+}  // namespace runbook
+
 struct Finding {
   Level level;
   std::string what;
   std::string next;
+  std::string page;  // of the runbooks; empty: all is well
 };
 
 struct Findings {
-  void Add(Level level, absl::string_view what, absl::string_view next) {
-    all.push_back({level, std::string(what), std::string(next)});
+  void Add(Level level, absl::string_view what, absl::string_view next, absl::string_view page) {
+    all.push_back({level, std::string(what), std::string(next), std::string(page)});
   }
-  void Ok(absl::string_view what) { Add(kOk, what, ""); }
-  void Warn(absl::string_view what, absl::string_view next) { Add(kWarning, what, next); }
-  void Bad(absl::string_view what, absl::string_view next) { Add(kBad, what, next); }
-  void Bad(const absl::Status& status) { Bad(status.message(), AdviceOf(status)); }
+  void Ok(absl::string_view what) { Add(kOk, what, "", ""); }
+  void Warn(absl::string_view page, absl::string_view what, absl::string_view next) {
+    Add(kWarning, what, next, page);
+  }
+  void Bad(absl::string_view page, absl::string_view what, absl::string_view next) {
+    Add(kBad, what, next, page);
+  }
+  void Bad(absl::string_view page, const absl::Status& status) {
+    Bad(page, status.message(), AdviceOf(status));
+  }
 
   std::vector<Finding> all;
 };

@@ -25,9 +25,10 @@ std::string Some(const KeyListing& listing) {
 
 void CheckStaged(Session& session, Findings* findings) {
   absl::StatusOr<KeyListing> staged = ListOnAll(session, "", enroll::Listed::kStaged);
-  if (!staged.ok()) return findings->Bad(staged.status());
+  if (!staged.ok()) return findings->Bad(runbook::kLoginsFail, staged.status());
   if (staged->empty()) return findings->Ok("no unfinished transactions");
-  findings->Warn(absl::StrCat("unfinished transactions left staged keys: ", Some(*staged)),
+  findings->Warn(runbook::kEnrol,
+                 absl::StrCat("unfinished transactions left staged keys: ", Some(*staged)),
                  absl::StrCat("nothing; nobody can use them and the servers drop them after ",
                               absl::ToInt64Minutes(limits::kStagedKeyLife),
                               " minutes. An interrupted command can be run again at once"));
@@ -101,10 +102,11 @@ void DeleteOrphans(Session& session, const KeyListing& listing, KeyListing orpha
                    Findings* findings) {
   absl::StatusOr<const KdbEntries*> entries = session.ReadKdb();
   absl::Status s = entries.ok() ? CheckDatabaseBelongs(listing, **entries) : entries.status();
-  if (!s.ok()) return findings->Bad(s);
+  if (!s.ok()) return findings->Bad(runbook::kLoginsFail, s);
   const std::set<std::string> spared = SpareKeyless(session.keyless(), &orphans);
   if (!spared.empty()) {
     findings->Warn(
+        runbook::kEnrol,
         absl::StrCat("not deleted, since the database has these principals and shows no key of "
                      "theirs: ",
                      Some(std::vector<std::string>(spared.begin(), spared.end()))),
@@ -116,7 +118,7 @@ void DeleteOrphans(Session& session, const KeyListing& listing, KeyListing orpha
   if (s.ok()) {
     findings->Ok(absl::StrCat("deleted keys to which nothing refers: ", Some(orphans)));
   } else {
-    findings->Bad(absl::StrCat("could not delete unused keys: ", s.message()),
+    findings->Bad(runbook::kLoginsFail, absl::StrCat("could not delete unused keys: ", s.message()),
                   "when the server answers run mpc-admin doctor --fix again");
   }
 }
@@ -138,6 +140,7 @@ void Judge(Session& session, const KeyListing& listing, const Comparison& compar
        "mpc-admin list shows where; mpc-admin policy sets a gate on all three again"}};
   if (!comparison.deleted.empty()) {
     findings->Bad(
+        runbook::kBackup,
         absl::StrCat("the KDC's database names keys that were replaced or deleted, as a dump of "
                      "before or a replica does; they work until ",
                      Minute(comparison.first_collected), " UTC: ", Some(comparison.deleted)),
@@ -149,14 +152,16 @@ void Judge(Session& session, const KeyListing& listing, const Comparison& compar
                               " deleted keys wait for the end of their grace time (mpc-admin gc)"));
   }
   if (!comparison.unkept.empty()) {
-    findings->Warn(absl::StrCat("old keys that a password history names and the servers do not "
+    findings->Warn(runbook::kEnrol,
+                   absl::StrCat("old keys that a password history names and the servers do not "
                                 "keep for it: ",
                                 Some(comparison.unkept)),
                    "they cannot be compared when they are gone; the next change of these "
                    "passwords may have failed half-way: see the log of kadmind");
   }
   if (!comparison.forgotten.empty()) {
-    findings->Warn(absl::StrCat("keys that are kept for a password history, and none names them: ",
+    findings->Warn(runbook::kEnrol,
+                   absl::StrCat("keys that are kept for a password history, and none names them: ",
                                 Some(comparison.forgotten)),
                    "mpc-admin gc --now deletes them");
   }
@@ -169,12 +174,13 @@ void Judge(Session& session, const KeyListing& listing, const Comparison& compar
   for (const auto& fault : faults) {
     if (fault.keys.empty()) continue;
     good = false;
-    findings->Bad(absl::StrCat(fault.what, Some(fault.keys)), fault.next);
+    findings->Bad(runbook::kBackup, absl::StrCat(fault.what, Some(fault.keys)), fault.next);
   }
   if (!comparison.orphans.empty() && session.options.fix) {
     DeleteOrphans(session, listing, comparison.orphans, findings);
   } else if (!comparison.orphans.empty()) {
-    findings->Warn(absl::StrCat("keys to which the KDC does not refer: ", Some(comparison.orphans)),
+    findings->Warn(runbook::kEnrol,
+                   absl::StrCat("keys to which the KDC does not refer: ", Some(comparison.orphans)),
                    "replaced keys stay until they are deleted: mpc-admin doctor --fix");
   }
   if (good) {
@@ -189,6 +195,7 @@ void CheckGrace(const Policies& policies, Findings* findings) {
   const auto& grace = policies.delete_grace;
   if (grace[0] == grace[1] && grace[1] == grace[2]) return;
   findings->Warn(
+      runbook::kInstall,
       absl::StrCat("the servers keep deleted keys for different times, the shortest counts: ",
                    absl::StrJoin(grace, ", ",
                                  [](std::string* out, absl::Duration d) {
@@ -201,11 +208,11 @@ void CheckGrace(const Policies& policies, Findings* findings) {
 
 void CheckStores(Session& session, Findings* findings) {
   absl::StatusOr<KeyListing> listing = ListOnAll(session, "", enroll::Listed::kCommitted);
-  if (!listing.ok()) return findings->Bad(listing.status());
+  if (!listing.ok()) return findings->Bad(runbook::kLoginsFail, listing.status());
   absl::StatusOr<const KdbEntries*> entries = session.ReadKdbAgain();
-  if (!entries.ok()) return findings->Bad(entries.status());
+  if (!entries.ok()) return findings->Bad(runbook::kKdcLost, entries.status());
   absl::StatusOr<Policies> policies = ReadPolicies(session);
-  if (!policies.ok()) return findings->Bad(policies.status());
+  if (!policies.ok()) return findings->Bad(runbook::kLoginsFail, policies.status());
   CheckGrace(*policies, findings);
   Comparison comparison = Compare(*listing, **entries, *policies);
   if (!comparison.dangling.empty()) {

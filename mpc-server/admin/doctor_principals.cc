@@ -22,6 +22,7 @@ void CheckAgeless(const KdbEntries& entries, Findings* findings) {
   const std::vector<std::string> kadmin = KadminOfStandardEnctypes(entries);
   if (!kadmin.empty()) {
     findings->Bad(
+        runbook::kRotate,
         absl::StrCat("keys of other types than gcm, whose tickets never grow old and which "
                      "the servers no longer use: ",
                      absl::StrJoin(kadmin, ", ")),
@@ -41,6 +42,7 @@ void CheckAgeless(const KdbEntries& entries, Findings* findings) {
   }
   if (!between.empty()) {
     findings->Warn(
+        runbook::kKdcCompromised,
         absl::StrCat("keys between realms of 17 to 20, under which a ticket that a KDC made, or "
                      "recorded, is good as long as the key: ",
                      Some(between)),
@@ -49,6 +51,7 @@ void CheckAgeless(const KdbEntries& entries, Findings* findings) {
   }
   if (services.empty()) return;
   findings->Warn(
+      runbook::kKdcCompromised,
       absl::StrCat("protected services with keys of 17 to 20, under which a ticket that a "
                    "KDC made lives as long as the key: ",
                    Some(services)),
@@ -70,6 +73,7 @@ void CheckIndicators(const KeyListing& listing, const KdbEntries& entries, Findi
   }
   if (without.empty()) return;
   findings->Warn(
+      runbook::kRotate,
       absl::StrCat("keys from before authentication indicators: a login that sets one (OTP with "
                    "`indicator`) gets no ticket under them: ",
                    Some(without)),
@@ -97,13 +101,13 @@ void CheckRenamings(const KdbEntries& entries, Findings* findings) {
     const std::string& from = keys.front().renamed_from();
     const auto old = entries.find(from);
     if (!to.empty()) {
-      findings->Warn(absl::StrCat(principal, " was renamed and is ", to,
+      findings->Warn(runbook::kEnrol, absl::StrCat(principal, " was renamed and is ", to,
                                   " now; its old entry is still there, and nobody finds it"),
                      absl::StrCat("mpc-admin delete ", principal, " ends it"));
     } else if (!from.empty() &&
                (old == entries.end() || old->second.empty() ||
                 old->second.front().renamed_to() != principal)) {
-      findings->Warn(absl::StrCat("renaming ", from, " to ", principal,
+      findings->Warn(runbook::kEnrol, absl::StrCat("renaming ", from, " to ", principal,
                                   " was interrupted; the old name holds, and nobody finds the "
                                   "new entry"),
                      absl::StrCat("rename it again, or mpc-admin delete ", principal));

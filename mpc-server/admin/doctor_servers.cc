@@ -28,9 +28,10 @@ constexpr absl::Duration kSkewBad = limits::kDefaultClockSkew;
 void CheckExpiry(const std::string& whose, absl::Time until, Findings* findings) {
   const std::string what = absl::StrCat(whose, " certificate is good until ", Day(until));
   if (until < absl::Now()) {
-    findings->Bad(absl::StrCat(whose, " certificate expired on ", Day(until)), "renew it");
+    findings->Bad(runbook::kCertificates,
+                  absl::StrCat(whose, " certificate expired on ", Day(until)), "renew it");
   } else if (until < absl::Now() + kExpirySoon) {
-    findings->Warn(what, "renew it before that day");
+    findings->Warn(runbook::kCertificates, what, "renew it before that day");
   } else {
     findings->Ok(what);
   }
@@ -42,7 +43,7 @@ void CheckOwnCertificate(const AdminConfig& config, Findings* findings) {
   absl::StatusOr<enroll::CertificateFacts> facts =
       enroll::ReadCertificate(config.identity.certificate_file);
   if (!facts.ok()) {
-    return findings->Bad(facts.status().message(),
+    return findings->Bad(runbook::kCertificates, facts.status().message(),
                          "correct [identity] certificate in the configuration");
   }
   CheckExpiry("our", facts->not_after, findings);
@@ -54,7 +55,8 @@ namespace {
 void CheckItsAuthority(const std::string& name, const v1::StatusReply& status,
                        Findings* findings) {
   if (!status.certificate_trouble().empty()) {
-    findings->Bad(absl::StrCat(name, " does not use the certificate that is in its files: ",
+    findings->Bad(runbook::kCertificates,
+                  absl::StrCat(name, " does not use the certificate that is in its files: ",
                                status.certificate_trouble()),
                   "put that right: the one that it uses ends as said here");
   }
@@ -87,10 +89,10 @@ void CheckClock(const std::string& whose, absl::Duration difference, Findings* f
   const std::string what = absl::StrCat(whose, " by ", Seconds(difference));
   const absl::Duration size = absl::AbsDuration(difference);
   if (size > kSkewBad) {
-    findings->Bad(absl::StrCat("clocks differ: ", what),
+    findings->Bad(runbook::kLoginsFail, absl::StrCat("clocks differ: ", what),
                   "set the clocks (chrony): beyond [policy] clock_skew logins are refused");
   } else if (size > kSkewWarning) {
-    findings->Warn(absl::StrCat("clocks differ: ", what),
+    findings->Warn(runbook::kLoginsFail, absl::StrCat("clocks differ: ", what),
                    "set the clocks (chrony): `chronyc tracking` on each machine says which is off");
   } else {
     findings->Ok(absl::StrCat("clocks agree: ", what));
@@ -130,15 +132,18 @@ bool CheckVersions(const std::vector<Survey>& triples, Findings* findings) {
   }
   const bool old = protocols.contains(0);
   if (protocols.size() - old > 1) {
-    findings->Bad(absl::StrCat("the servers speak different protocols and cannot work together: ",
+    findings->Bad(runbook::kUpgrade,
+                  absl::StrCat("the servers speak different protocols and cannot work together: ",
                                absl::StrJoin(texts, "; ")),
                   kUpgrade);
   } else if (software.size() > 1 || protocols.size() > 1) {
     findings->Warn(
+        runbook::kUpgrade,
         absl::StrCat("the servers are of different versions: ", absl::StrJoin(texts, "; ")),
         kUpgrade);
   } else if (software.size() == 1 && *software.begin() != "mpc-server " MPCKDC_VERSION) {
     findings->Warn(
+        runbook::kUpgrade,
         absl::StrCat("this is mpc-admin " MPCKDC_VERSION ", the servers run ", *software.begin()),
         kUpgrade);
   }
@@ -182,38 +187,41 @@ void CheckServer(const SurveyedServer& server, const Survey& survey, const std::
                                absl::ToDoubleMilliseconds(server.round_trip), status.software(),
                                status.isa()));
   if (!status.initialised()) {
-    findings->Bad(name + " has no realm yet", WhatMakesTheRealm(survey));
+    findings->Bad(runbook::kServerLost, name + " has no realm yet", WhatMakesTheRealm(survey));
   }
   if (status.has_quarantine()) {
-    findings->Bad(absl::StrCat(name, " is quarantined: ", TextOf(status.quarantine())),
+    findings->Bad(runbook::kDeviated,
+                  absl::StrCat(name, " is quarantined: ", TextOf(status.quarantine())),
                   "find out which server deviated and why, then mpc-admin readmit: "
                   "deploy/runbooks/a-server-deviated.md");
   }
   if (status.different_records() > 0) {
     findings->Bad(
+        runbook::kDeviated,
         absl::StrCat(name, ": ", status.different_record()),
         "if a store was put back from a backup: mpc-admin catch-up PARTY; else give those "
         "principals new keys (mpc-admin enroll --replace, or randkey), or rebuild that "
         "server's store: deploy/runbooks/a-server-deviated.md");
   }
   if (!status.peers_connected()) {
-    findings->Bad(name + " is not connected to both of its peers", waits_for);
+    findings->Bad(runbook::kLoginsFail, name + " is not connected to both of its peers", waits_for);
   }
   if (!status.refresh_trouble().empty()) {
-    findings->Bad(absl::StrCat(name, ": ", status.refresh_trouble()),
+    findings->Bad(runbook::kEpochs, absl::StrCat(name, ": ", status.refresh_trouble()),
                   "put that right on the server: until then a thief's old copy of its store is as "
                   "good as before (deploy/runbooks/epochs.md)");
   }
   if (!status.refresh_waits().empty()) {
-    findings->Warn(absl::StrCat(name, ": ", status.refresh_waits()),
+    findings->Warn(runbook::kEpochs, absl::StrCat(name, ": ", status.refresh_waits()),
                    "start those machines: until then, at most 12 hours, a thief's old copy of the "
                    "party's store is as good as before (deploy/postgresql.md)");
   }
   if (status.receiving()) {
-    findings->Bad(name + " has not all keys yet", "wait: they come in from the two others");
+    findings->Bad(runbook::kServerLost,
+                  name + " has not all keys yet", "wait: they come in from the two others");
   }
   if (!status.degraded().empty()) {
-    findings->Bad(absl::StrCat(name, " is degraded: ", status.degraded()),
+    findings->Bad(runbook::kLoginsFail, absl::StrCat(name, " is degraded: ", status.degraded()),
                   "put that right on the server");
   }
   CheckExpiry(name + "'s", absl::FromUnixMicros(status.certificate_expires_us()), findings);
@@ -230,9 +238,10 @@ void CheckSecurity(const Survey& survey, Findings* findings) {
   constexpr char kRemove[] =
       "take security = \"semi-honest\" out of the three mpc-server.toml and start them again";
   const std::string differ = DifferentSecurity(survey);
-  if (!differ.empty()) findings->Bad(differ, kRemove);
+  if (!differ.empty()) findings->Bad(runbook::kServerCompromised, differ, kRemove);
   if (AnySemiHonest(survey)) {
     findings->Warn(
+        runbook::kServerCompromised,
         "security is SEMI-HONEST, for benchmarks alone: whoever owns one server can compute keys "
         "of the realm from a few logins",
         kRemove);
@@ -250,7 +259,8 @@ void CheckQuotas(const Survey& survey, Findings* findings) {
     if (server.error.ok()) values.insert(server.status.quotas());
   }
   if (values.size() <= 1) return;
-  findings->Warn(absl::StrCat("the servers have different quotas, the lowest is in force: ",
+  findings->Warn(runbook::kCapacity,
+                 absl::StrCat("the servers have different quotas, the lowest is in force: ",
                               absl::StrJoin(values, " / ")),
                  "make [quota] the same in the three mpc-server.toml, then SIGHUP");
 }
@@ -260,7 +270,7 @@ void CheckDatabase(const SurveyedServer& server, Findings* findings) {
   if (!server.status.has_database()) return;
   const v1::DatabaseStatus& database = server.status.database();
   if (!database.reachable()) {
-    return findings->Bad(absl::StrCat(Name(server), ": ", database.trouble()),
+    return findings->Bad(runbook::kLoginsFail, absl::StrCat(Name(server), ": ", database.trouble()),
                          "look at the database, and at [store] postgresql: deploy/postgresql.md");
   }
   findings->Ok(absl::StrFormat(
@@ -280,18 +290,19 @@ bool CheckTriple(const Survey& survey, bool same_version, Findings* findings) {
       CheckDatabase(server, findings);
     } else {
       all = false;
-      findings->Bad(server.error.message(),
+      findings->Bad(runbook::kLoginsFail, server.error.message(),
                     absl::StrCat("start mpc-server on ", server.address,
                                  ", or look at its log and at the network between"));
     }
   }
   if (absl::c_any_of(survey, [](const auto& s) { return s.status.has_quarantine(); })) {
-    findings->Bad(absl::StrCat("a server deviated: ", SuspicionOf(survey).Text()),
+    findings->Bad(runbook::kDeviated,
+                  absl::StrCat("a server deviated: ", SuspicionOf(survey).Text()),
                   "treat it as lost until you know why: deploy/runbooks/a-server-deviated.md");
   }
   CheckSecurity(survey, findings);
   if (const std::string differ = DifferentProtocols(survey); !differ.empty()) {
-    findings->Bad(differ, kSameProtocol);
+    findings->Bad(runbook::kLoginsFail, differ, kSameProtocol);
   }
   if (same_version) CheckQuotas(survey, findings);
   return all;
@@ -311,7 +322,7 @@ void CheckParties(const std::vector<Survey>& triples, Findings* findings) {
   if (triples.size() < 2) return;
   const std::vector<std::string> wrong = WrongWithinParties(triples);
   for (const std::string& what : wrong) {
-    findings->Bad(what,
+    findings->Bad(runbook::kLoginsFail, what,
                   "the machines of a party have one database, one store key and one configuration "
                   "but for triple, data_dir, certificates and addresses: deploy/postgresql.md");
   }
@@ -322,6 +333,7 @@ void CheckParties(const std::vector<Survey>& triples, Findings* findings) {
       findings->Ok(name + " is healthy");
     } else {
       findings->Bad(
+          runbook::kLoginsFail,
           absl::StrCat(name, " answers no jobs: ", why),
           MixesTriples(survey)
               ? "name the machines of one triple side by side in `servers` of mpc-admin's "
@@ -337,7 +349,7 @@ void CheckParties(const std::vector<Survey>& triples, Findings* findings) {
 bool CheckServers(Session& session, Findings* findings) {
   const absl::StatusOr<std::vector<Survey>> triples = SurveyTriples(session);
   if (!triples.ok()) {
-    findings->Bad(triples.status());
+    findings->Bad(runbook::kLoginsFail, triples.status());
     return false;
   }
   const bool same_version = CheckVersions(*triples, findings);

@@ -38,6 +38,21 @@ TEST_F(RunTest, DoctorComparesStoresWithTheKdb) {
   Expect(5, {"list"});
 }
 
+TEST_F(RunTest, DoctorNamesARunbookForWhateverIsNotGood) {
+  Enroll(0, "alice");
+  const Outcome good = Expect(0, {"doctor"});
+  EXPECT_THAT(good.out, Not(HasSubstr("runbook")));
+  kdb_.principals.erase("alice@EXAMPLE.COM");
+  realm_.servers[0]->status().set_certificate_expires_us(1);
+  Expect(1, {"doctor"},
+         {"next: renew it\n         see:  runbook certificates.md\n", "see:  runbook enrol.md",
+          "/usr/share/doc/mpc-admin/runbooks"});
+  const json findings = json::parse(Expect(1, {"doctor", "--json"}).out)["findings"];
+  for (const json& finding : findings) {
+    EXPECT_EQ(finding["level"] == "ok", finding["runbook"] == "") << finding;
+  }
+}
+
 // As where a directory's access rules hide krbPrincipalKey from us: keys that are in use are the ones
 // to which nothing seems to refer.
 TEST_F(RunTest, DoctorDeletesNoKeyOfWhoShowsNone) {

@@ -8,6 +8,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "mpc-server/admin/commands.h"
 #include "mpc-server/admin/names.h"
 #include "mpc-server/base/one_line.h"
@@ -44,6 +45,9 @@ namespace {
 
 // Keys of one VerifyKeys call: what the servers verify together (agree/agreement.h).
 constexpr size_t kVerifyAtOnce = 128;
+// From the first server that collects a deleted key to the last: three times kCollectEvery.
+constexpr absl::Duration kBetweenServers = absl::Seconds(15);
+constexpr absl::Duration kLookAgain = absl::Seconds(1);
 
 std::string Plural(size_t count, absl::string_view what) {
   return absl::StrCat(count, " ", what, count == 1 ? "" : "s");
@@ -134,14 +138,7 @@ absl::Status VerifyAll(Session& session, absl::Span<const std::string> handles, 
   return absl::OkStatus();
 }
 
-}  // namespace
-
-absl::StatusOr<ExitCode> VerifyCommand(Session& session) {
-  ASSIGN_OR_RETURN(KeyListing listing, ListOperand(session));
-  // Deleted ones may be collected here sooner than there.
-  std::erase_if(listing, [](const auto& listed) {
-    return listed.second.retired() && !listed.second.complete();
-  });
+absl::StatusOr<Faults> FaultsOf(Session& session, const KeyListing& listing) {
   Faults faults;
   std::vector<std::string> handles;
   for (const auto& [handle, key] : listing) {
@@ -153,6 +150,48 @@ absl::StatusOr<ExitCode> VerifyCommand(Session& session) {
     }
   }
   RETURN_IF_ERROR(VerifyAll(session, handles, &faults));
+  return faults;
+}
+
+// Deleted keys may be collected here sooner than there.
+void EraseCollected(KeyListing* listing) {
+  std::erase_if(*listing, [](const auto& listed) {
+    return listed.second.retired() && !listed.second.complete();
+  });
+}
+
+// A deleted key is collected, or reduced to what a password history needs, by each server by itself:
+// what one has done and another is about to do is no fault.
+absl::Status LookAgainAtDeleted(Session& session, KeyListing* listing, Faults* faults) {
+  const absl::Time until = absl::Now() + kBetweenServers;
+  while (true) {
+    std::set<std::string> doubtful;
+    for (const auto& [handle, fault] : *faults) {
+      if (listing->at(handle).retired_somewhere()) doubtful.insert(handle);
+    }
+    if (doubtful.empty() || absl::Now() >= until) return absl::OkStatus();
+    absl::SleepFor(kLookAgain);
+    ASSIGN_OR_RETURN(const std::string principal, session.Principal());
+    ASSIGN_OR_RETURN(KeyListing newer, ListOnAll(session, principal, enroll::Listed::kCommitted));
+    EraseCollected(&newer);
+    std::erase_if(newer, [&](const auto& key) { return !doubtful.contains(key.first); });
+    ASSIGN_OR_RETURN(Faults again, FaultsOf(session, newer));
+    for (const std::string& handle : doubtful) {
+      faults->erase(handle);
+      listing->erase(handle);
+    }
+    listing->merge(newer);
+    faults->merge(again);
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<ExitCode> VerifyCommand(Session& session) {
+  ASSIGN_OR_RETURN(KeyListing listing, ListOperand(session));
+  EraseCollected(&listing);
+  ASSIGN_OR_RETURN(Faults faults, FaultsOf(session, listing));
+  RETURN_IF_ERROR(LookAgainAtDeleted(session, &listing, &faults));
   size_t bad = 0;
   json keys = json::array();
   for (const ListedKey& key : Sorted(listing)) {

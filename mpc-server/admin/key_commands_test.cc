@@ -6,9 +6,11 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "mpc-server/testing/admin_run_fixture.h"
 
 namespace mpckdc::admin {
@@ -73,6 +75,27 @@ TEST_F(RunTest, VerifyFindsAKeyWhoseRecordsDoNotFit) {
   v1::SharePackage damaged = realm_.servers[2]->committed().begin()->second;
   damaged.clear_usages();
   realm_.servers[2]->Plant(damaged);
+  Expect(1, {"verify", "alice"}, {"BAD   alice@EXAMPLE.COM version 1", "1 key good"});
+}
+
+// Servers reduce a deleted key that a password history names each by itself.
+TEST_F(RunTest, VerifyLooksAgainAtADeletedKeyThatOneServerHasReduced) {
+  Enroll(0, "alice");
+  v1::SharePackage whole = realm_.servers[2]->committed().begin()->second;
+  whole.mutable_info()->set_retired_us(1);
+  whole.mutable_info()->set_for_history(true);
+  for (int party = 0; party < 3; ++party) realm_.servers[party]->Plant(whole);
+  v1::SharePackage reduced = whole;
+  reduced.clear_usages();
+  realm_.servers[2]->Plant(reduced);
+  std::thread others([&] {
+    while (realm_.servers[2]->calls("VerifyKeys") == 0) absl::SleepFor(absl::Milliseconds(20));
+    realm_.servers[2]->Plant(whole);  // the fake calls a record without usages bad: all are alike now
+  });
+  Expect(0, {"verify", "alice"}, {"2 keys good"});
+  others.join();
+
+  realm_.servers[2]->Plant(reduced);
   Expect(1, {"verify", "alice"}, {"BAD   alice@EXAMPLE.COM version 1", "1 key good"});
 }
 

@@ -63,6 +63,7 @@ int RunAdmin(absl::Span<const std::string> arguments, Environment& environment) 
   Console::Settings settings;
   settings.out_is_terminal = environment.out_is_terminal;
   settings.err_is_terminal = environment.err_is_terminal;
+  settings.columns = environment.columns;
   absl::StatusOr<Options> options = ParseOptions(arguments);
   settings.quiet = options.ok() && options->quiet;
   // Who asked for JSON gets it also when something else on the command line is wrong.
@@ -84,6 +85,7 @@ Environment SystemEnvironment() {
   environment.err = &std::cerr;
   environment.out_is_terminal = Colourful(STDOUT_FILENO);
   environment.err_is_terminal = isatty(STDERR_FILENO) != 0;
+  environment.columns = TerminalColumns;
   const char* config = std::getenv("MPC_ADMIN_CONFIG");
   environment.default_config = config == nullptr ? kDefaultConfigFile : config;
   environment.dial = [](const AdminConfig& c, size_t triple) {

@@ -28,6 +28,7 @@ struct Environment {
   std::ostream* out = nullptr;
   std::ostream* err = nullptr;
   bool out_is_terminal = false;
+  size_t (*columns)() = nullptr;  // of that terminal
   bool err_is_terminal = false;
   std::string default_config;
   // A triple of the configuration, by its place there.

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <termios.h>
 #include <unistd.h>
 
@@ -69,6 +70,11 @@ volatile sig_atomic_t stop_requested = 0;
 void RequestStop(int) { stop_requested = 1; }
 
 }  // namespace
+
+size_t TerminalColumns() {
+  winsize size = {};
+  return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
 
 absl::StatusOr<SecretBytes> ReadPasswordLine(int fd) {
   SecretBytes line;

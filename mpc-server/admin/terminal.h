@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a person at the terminal types: passwords and Ctrl-C.
+// What a person at the terminal types, passwords and Ctrl-C; how wide it is.
 #ifndef MPC_SERVER_ADMIN_TERMINAL_H_
 #define MPC_SERVER_ADMIN_TERMINAL_H_
 
@@ -24,6 +24,9 @@ absl::StatusOr<SecretBytes> AskPassword(const std::string& prompt, bool again);
 
 // Asks on the terminal; any answer but "yes" is a no.
 absl::StatusOr<bool> AskYes(const std::string& question);
+
+// Of the terminal that standard output is; 0: it is none, or does not say.
+size_t TerminalColumns();
 
 // While it lives, the first Ctrl-C (SIGINT) or SIGTERM only asks to stop, so that a long command
 // can end what it has begun; the second one ends the process as always. One at a time.

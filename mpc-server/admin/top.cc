@@ -130,7 +130,7 @@ double Top::RealmLogins() const {
 
 std::vector<std::string> Top::RowOf(size_t triple, size_t place) const {
   const SurveyedServer& server = now_->triples[triple][place];
-  if (!server.error.ok()) return {server.address, "-", "-", "UNREACHABLE"};
+  if (!server.error.ok()) return {server.address, "UNREACHABLE"};
   const v1::StatusReply& s = server.status;
   const Rates rates = RatesOf(triple, place);
   const auto rate = [&rates](double value) {
@@ -141,8 +141,6 @@ std::vector<std::string> Top::RowOf(size_t triple, size_t place) const {
                                    : "-";
   };
   return {server.address,
-          absl::StrCat(s.party()),
-          absl::StrCat(s.triple()),
           StateOf(s),
           rate(rates.logins),
           rate(rates.jobs),
@@ -155,6 +153,8 @@ std::vector<std::string> Top::RowOf(size_t triple, size_t place) const {
           absl::StrCat(s.jobs_waiting()),
           DistanceOf(s),
           absl::StrFormat("%+.1f ms", absl::ToDoubleMilliseconds(server.clock_difference)),
+          absl::StrCat(s.party()),
+          absl::StrCat(s.triple()),
           absl::StrCat(s.epoch())};
 }
 
@@ -180,9 +180,10 @@ json Top::JsonOf(size_t triple, size_t place) const {
 }
 
 void Top::Show() {
-  Table table = {{"SERVER", "PARTY", "TRIPLE", "STATE", "LOGINS/S", "JOBS/S", "FAILED/S",
-                  "BATCHES/S", "IN BATCH", "WAITED", "AGREED", "COMPUTED", "WAITING", "DISTANCE",
-                  "CLOCK", "EPOCH"}};
+  // A narrow terminal shows the first columns.
+  Table table = {{"SERVER", "STATE", "LOGINS/S", "JOBS/S", "FAILED/S", "BATCHES/S", "IN BATCH",
+                  "WAITED", "AGREED", "COMPUTED", "WAITING", "DISTANCE", "CLOCK", "PARTY", "TRIPLE",
+                  "EPOCH"}};
   json servers = json::array();
   for (size_t triple = 0; triple < now_->triples.size(); ++triple) {
     for (size_t place = 0; place < 3; ++place) {
@@ -201,6 +202,7 @@ void Top::Show() {
                      {"time_us", absl::ToUnixMicros(now_->at)},
                      {"logins_per_s", looks.empty() ? json(nullptr) : json(looks.back())},
                      {"servers", std::move(servers)}});
+  console.EndScreen();
 }
 
 // False: it was interrupted.

@@ -7,7 +7,9 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
+#include <vector>
 
+#include "absl/strings/str_split.h"
 #include "mpc-server/testing/admin_run_fixture.h"
 
 namespace mpckdc::admin {
@@ -71,6 +73,27 @@ TEST_F(RunTest, TopShowsDifferencesOfTwoLooks) {
   EXPECT_TRUE(first["servers"][0]["rates"].is_null());
   EXPECT_EQ(second["servers"][2]["rates"]["jobs_per_s"], 0);
   EXPECT_EQ(second["logins_per_s"], 0);
+}
+
+TEST_F(RunTest, TopOfANarrowTerminalIsNotWrapped) {
+  columns_ = [] { return size_t{40}; };
+  const Outcome shown = Expect(0, {"top", "--count", "1"}, {"SERVER", "STATE", "ready"});
+  const std::vector<std::string> lines = absl::StrSplit(shown.out, '\n', absl::SkipEmpty());
+  ASSERT_EQ(lines.size(), 5u);
+  for (const std::string& line : lines) {
+    EXPECT_LE(line.size(), 40u + std::string("\033[2m\033[0m").size()) << line;
+  }
+}
+
+// Somebody reads what goes through a pipe while top goes on.
+TEST_F(RunTest, TopInAPipeLeavesAfterEachLook) {
+  struct Flushed : std::stringbuf {
+    int sync() override { return ++times, 0; }
+    int times = 0;
+  } buffer;
+  std::ostream out(&buffer);
+  EXPECT_EQ(RunTo(&out, &out, {"top", "--count", "2", "--interval", "0.1"}), 0);
+  EXPECT_EQ(buffer.times, 2);
 }
 
 TEST_F(RunTest, TopGoesOnWithoutAServerAndSaysSoAtTheEnd) {

@@ -405,6 +405,7 @@ void Engine::Housekeep() {
   // store that cannot prune now can later; expired entries do no harm.
   if (state_.clocks.HeardBoth(now) && state_.clocks.trouble().empty()) {
     (void)state_.replays.Prune(now);
+    state_.status.Update([&](EngineStatus& status) { status.clock_confirmed = now; });
   }
   state_.status.Update([&](EngineStatus& status) {
     status.grants = state_.grants.size();

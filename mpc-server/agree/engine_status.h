@@ -26,6 +26,8 @@ struct EngineStatus {
   absl::Duration skew_prev;  // that neighbour's clock minus ours, at its last message
   absl::Duration skew_next;
   bool clock_suspect = false;  // no timestamp is judged: `degraded` says why
+  // What this server's clock said when both peers' clocks last agreed with it.
+  absl::Time clock_confirmed = absl::InfinitePast();
   uint64_t sessions = 0;
   uint64_t batches = 0;
   uint64_t jobs = 0;         // answered

@@ -31,7 +31,7 @@ void ThreadExecutor::Join() {
 void ThreadExecutor::Wait(absl::Mutex* mu, absl::Time deadline) {
   // The injected clock may run apart from the machine's: wait for the difference.
   const absl::Duration left = std::max(deadline - clock_->Now(), absl::ZeroDuration());
-  woken_.WaitWithTimeout(mu, left);
+  woken_.WaitFor(mu, left);
 }
 
 void ThreadExecutor::Wake() { woken_.SignalAll(); }

@@ -13,6 +13,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "mpc-server/base/clock.h"
+#include "mpc-server/base/steady_wait.h"
 
 namespace mpckdc {
 
@@ -49,7 +50,7 @@ class ThreadExecutor : public Executor {
  private:
   Clock* const clock_;
   const int niceness_;
-  absl::CondVar woken_;
+  SteadyCondition woken_;
   std::thread thread_;
 };
 

@@ -80,13 +80,14 @@ TEST_F(ProtocolTest, ALineThatIsSlowWhenTheSessionBeginsCarriesNoTables) {
   constexpr size_t kFiller = 1000;
   for (int p = 0; p < kParties; ++p) realm_.options(p).line_trial_bytes = kFiller;
   realm_.hub().SetInterceptor([](MemoryRing::Intercepted& m) {
-    if (m.step == "line trial" && m.from == 2) absl::SleepFor(absl::Milliseconds(250));
+    // On a busy machine a line looks longer than it is, and a line that is long may take long.
+    if (m.step == "line trial" && m.from == 2) absl::SleepFor(absl::Milliseconds(800));
   });
   realm_.RestartAll();
   EXPECT_EQ(OfALogin(), CtsProtocol::kReplicated);
-  const uint64_t rate = realm_.engine(2).Status().line_prev.rate;
-  EXPECT_GT(rate, 0u);
-  EXPECT_LE(rate, kFiller * 4);
+  const auto rate = [&] { return realm_.engine(2).Status().line_prev.rate; };
+  EXPECT_TRUE(Eventually([&] { return rate() > 0; })) << "told with the next look at the lines";
+  EXPECT_LE(rate(), kFiller * 2);
   // The control: the next session finds it quick.
   realm_.hub().SetInterceptor(nullptr);
   realm_.RestartAll();

@@ -356,7 +356,9 @@ grpc::ServerUnaryReactor* AdminService::DeleteKeys(grpc::CallbackServerContext* 
                                                    const v1::DeleteKeysRequest* request,
                                                    v1::DeleteKeysReply* reply) {
   return Run(Begin(context, "DeleteKeys"), [=, this](const ActPtr& act) {
-    return DeleteKeysCall(*tools_.store, tools_.clock->Now(), *request, reply, &act->details);
+    // A clock that was set back must not make them older than they are.
+    const absl::Time now = std::max(tools_.clock->Now(), tools_.engine->Status().clock_confirmed);
+    return DeleteKeysCall(*tools_.store, now, *request, reply, &act->details);
   });
 }
 

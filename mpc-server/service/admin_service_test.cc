@@ -240,7 +240,7 @@ TEST_F(AdminServiceTest, AnOldToolIsTold) {
   EXPECT_EQ(*store_.Count(KeyState::kCommitted), 1u);
 }
 
-// By the time of the tick before, and only with good clocks.
+// By the last time that the peers confirmed, and only with good clocks.
 TEST_F(AdminServiceTest, CollectsWhenTheTimeIsUp) {
   ASSERT_TRUE(Stage({Package({})}).ok());
   ASSERT_TRUE(Commit(kTxn).ok());
@@ -248,18 +248,22 @@ TEST_F(AdminServiceTest, CollectsWhenTheTimeIsUp) {
   handle.fill('a');
   const absl::Time deleted = absl::Now() - absl::Hours(24) - absl::Seconds(1);
   ASSERT_TRUE(store_.Retire({{handle, "alice@EXAMPLE.COM"}}, deleted).ok());
-  EngineStatus status;
-  status.peers_connected = true;
   v1::CollectKeysReply reply;
-  ASSERT_TRUE(Call(&v1::AdminService::Stub::CollectKeys, v1::CollectKeysRequest(), &reply).ok());
-  EXPECT_EQ(reply.collected(), 0u) << "no tick yet: the clock may just have leapt";
-  EXPECT_EQ(*collector_->Tick(status), 0u);
+  for (const absl::Time confirmed :
+       {absl::InfinitePast(), deleted, deleted + absl::Hours(24) - absl::Seconds(1)}) {
+    engine_.set_clock_confirmed(confirmed);
+    ASSERT_TRUE(Call(&v1::AdminService::Stub::CollectKeys, v1::CollectKeysRequest(), &reply).ok());
+    EXPECT_EQ(reply.collected(), 0u) << "this server's clock may have leapt since";
+  }
+  EngineStatus status;
+  status.clock_confirmed = absl::Now();
   for (const bool connected : {false, true}) {
     status.peers_connected = connected;
     status.clock_suspect = connected;
     EXPECT_TRUE(absl::IsFailedPrecondition(collector_->Collect(status).status()));
   }
   EXPECT_TRUE(store_.Get(handle).ok());
+  engine_.set_clock_confirmed(absl::Now());
   ASSERT_TRUE(Call(&v1::AdminService::Stub::CollectKeys, v1::CollectKeysRequest(), &reply).ok());
   EXPECT_EQ(reply.collected(), 1u);
   EXPECT_FALSE(reply.more());

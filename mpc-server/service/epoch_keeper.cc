@@ -22,16 +22,12 @@ EpochKeeper::EpochKeeper(ShareStore* store, JobEngine* engine, AuditLog* audit, 
 }
 
 void EpochKeeper::Stop() {
-  {
-    const absl::MutexLock lock(&mutex_);
-    stopping_ = true;
-  }
+  stopping_.Notify();
   if (thread_.joinable()) thread_.join();
 }
 
 bool EpochKeeper::Pause(absl::Duration duration) {
-  const absl::MutexLock lock(&mutex_);
-  return !mutex_.AwaitWithTimeout(absl::Condition(&stopping_), duration);
+  return !stopping_.WaitFor(duration);
 }
 
 absl::Status EpochKeeper::Ended(const EpochState& state, const EpochProgress& done) {

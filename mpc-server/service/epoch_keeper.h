@@ -7,12 +7,11 @@
 
 #include <thread>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "mpc-server/agree/epoch_duties.h"
 #include "mpc-server/audit/audit_log.h"
+#include "mpc-server/base/steady_wait.h"
 
 namespace mpckdc {
 
@@ -35,8 +34,7 @@ class EpochKeeper {
 
   AuditLog& audit_;
   EpochDuties duties_;
-  mutable absl::Mutex mutex_;
-  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  SteadyNotification stopping_;
   std::thread thread_;
 };
 

@@ -58,28 +58,15 @@ void Tell(const NamedKeysDone& done, RefusedList* refused, AuditLog::Fields* det
 
 }  // namespace
 
-// A clock that leaps is noticed when the peers have spoken: keys are judged by the time of the tick
-// before.
-absl::StatusOr<size_t> RetiredCollector::Tick(const EngineStatus& status) {
-  absl::StatusOr<size_t> collected = Collect(status);
-  const absl::MutexLock lock(&mutex_);
-  judged_ = clock_->Now();
-  return collected;
-}
-
 absl::StatusOr<size_t> RetiredCollector::Collect(const EngineStatus& status) {
   if (!status.peers_connected || status.clock_suspect) {
     return absl::FailedPreconditionError(
         "retired keys are collected only while both other servers are connected and agree with "
         "this one about the time");
   }
-  absl::Time before;
-  {
-    const absl::MutexLock lock(&mutex_);
-    before = judged_ - grace_;
-  }
-  ASSIGN_OR_RETURN(const std::vector<CollectedKey> keys,
-                   store_->CollectRetired(before, limits::kCollectAtOnce));
+  ASSIGN_OR_RETURN(
+      const std::vector<CollectedKey> keys,
+      store_->CollectRetired(status.clock_confirmed - grace_, limits::kCollectAtOnce));
   if (keys.empty()) return size_t{0};
   std::vector<NamedKey> gone, reduced;
   for (const CollectedKey& key : keys) (key.reduced ? reduced : gone).push_back(key);

@@ -7,14 +7,11 @@
 
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "mpc-server/agree/engine_status.h"
 #include "mpc-server/audit/audit_log.h"
-#include "mpc-server/base/clock.h"
 #include "mpc-server/store/share_store.h"
 #include "proto/admin.pb.h"
 
@@ -23,26 +20,23 @@ namespace mpckdc {
 // Collects retired keys when the grace time is over, each server by itself: a key that one server
 // has collected is unknown to all jobs, and what the others still have of it is no use.
 //
-// A server whose clock runs ahead would collect too early, so it does only while both others are
-// there and agree about the time. Thread safe, as the store and the log are.
+// A server whose clock runs ahead, or leaps, would collect too early: so keys are judged by the last
+// time that both others confirmed, and only while they are there. Thread safe, as the store and the
+// log are.
 class RetiredCollector {
  public:
-  RetiredCollector(ShareStore* store, AuditLog* audit, Clock* clock, absl::Duration grace)
-      : store_(store), audit_(audit), clock_(clock), grace_(grace) {}
+  RetiredCollector(ShareStore* store, AuditLog* audit, absl::Duration grace)
+      : store_(store), audit_(audit), grace_(grace) {}
 
   absl::Duration grace() const { return grace_; }
-  // Every limits::kCollectEvery. One transaction of at most limits::kCollectAtOnce keys, with its
-  // audit line; returns how many there were. FailedPrecondition: the clock is not to be relied on.
-  absl::StatusOr<size_t> Tick(const EngineStatus& status);
-  absl::StatusOr<size_t> Collect(const EngineStatus& status);  // the same, between two ticks
+  // One transaction of at most limits::kCollectAtOnce keys, with its audit line; returns how many
+  // there were. FailedPrecondition: the clock is not to be relied on.
+  absl::StatusOr<size_t> Collect(const EngineStatus& status);
 
  private:
   ShareStore* const store_;
   AuditLog* const audit_;
-  Clock* const clock_;
   const absl::Duration grace_;
-  absl::Mutex mutex_;
-  absl::Time judged_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
 };
 
 // The calls; `details` is what the audit line of the act says.

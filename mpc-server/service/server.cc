@@ -15,7 +15,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "mpc-server/agree/job_engine.h"
 #include "mpc-server/agree/quarantine.h"
@@ -26,6 +25,7 @@
 #include "mpc-server/base/random_source.h"
 #include "mpc-server/base/secret.h"
 #include "mpc-server/base/status_macros.h"
+#include "mpc-server/base/steady_wait.h"
 #include "mpc-server/base/version.h"
 #include "mpc-server/pkinit/desk.h"
 #include "mpc-server/service/admin_service.h"
@@ -117,7 +117,7 @@ class Server::Impl {
   std::unique_ptr<HealthService> health_service_;
   std::unique_ptr<FrontDoor> door_;
   std::unique_ptr<grpc::Server> grpc_;
-  absl::Notification stopping_;
+  SteadyNotification stopping_;
   std::thread housekeeper_;
   std::atomic<bool> stale_lines_ = false;  // the connector has not the newest certificate
   bool said_unlocked_ = false;  // these two are the housekeeper's
@@ -204,8 +204,8 @@ absl::Status Server::Impl::StartGrpc() {
   key_service_ = std::make_unique<KeyService>(KeyServiceTools{engine_.get(), store_.get(),
                                                               &doorkeeper_, refusals_.get(),
                                                               &metrics_, &SystemClock(), &known_});
-  collector_ = std::make_unique<RetiredCollector>(store_.get(), audit_.get(), &SystemClock(),
-                                                  config_.policy.delete_grace);
+  collector_ =
+      std::make_unique<RetiredCollector>(store_.get(), audit_.get(), config_.policy.delete_grace);
   admin_service_ =
       std::make_unique<AdminService>(AdminServiceTools{store_.get(),
                                                        engine_.get(),
@@ -301,7 +301,7 @@ bool Server::Impl::ServesLogins() const {
 void Server::Impl::Housekeeping() {
   PrepareCircuits();
   absl::Time tidy = absl::InfinitePast(), collected = absl::InfinitePast();
-  while (!stopping_.WaitForNotificationWithTimeout(kTick)) {
+  while (!stopping_.WaitFor(kTick)) {
     key_service_->Housekeeping();
     refusals_->Tick();
     audit_->Tick();
@@ -352,7 +352,7 @@ void Server::Impl::TidyStore() {
 
 // While the others are not there nothing is collected: no word about that, it is said elsewhere.
 void Server::Impl::Collect(const EngineStatus& status) {
-  const absl::Status collected = collector_->Tick(status).status();
+  const absl::Status collected = collector_->Collect(status).status();
   if (collected.ok() || absl::IsFailedPrecondition(collected)) return;
   Log().error("cannot collect retired keys: {}", Text(collected));
 }

@@ -177,9 +177,16 @@ class RunTest : public testing::Test {
 
   Outcome Run(std::vector<std::string> arguments) {
     std::ostringstream out, err;
+    const int code = RunTo(&out, &err, arguments);
+    return {code, out.str(), err.str()};
+  }
+
+  int RunTo(std::ostream* out, std::ostream* err, const std::vector<std::string>& arguments) {
     Environment environment;
-    environment.out = &out;
-    environment.err = &err;
+    environment.out = out;
+    environment.err = err;
+    environment.out_is_terminal = columns_ != nullptr;
+    environment.columns = columns_;
     environment.default_config = config_;
     environment.dial = [this](const AdminConfig&, size_t triple) {
       return triple == 0 ? realm_.Connect() : second_->Connect();
@@ -200,8 +207,7 @@ class RunTest : public testing::Test {
       ++asked_;
       return SecretBytes(password_.begin(), password_.end());
     };
-    const int code = RunAdmin(arguments, environment);
-    return {code, out.str(), err.str()};
+    return RunAdmin(arguments, environment);
   }
 
   // What a command line must end with, and what results and remarks must have in them.
@@ -273,6 +279,7 @@ class RunTest : public testing::Test {
   std::string password_ = "open sesame";
   int asked_ = 0;
   bool yes_ = false;  // the answer to what was asked last
+  size_t (*columns_)() = nullptr;  // of the terminal that results go to, if they go to one
   std::string question_;
 };
 

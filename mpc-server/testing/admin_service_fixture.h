@@ -57,8 +57,7 @@ class AdminServiceTest : public ::testing::Test {
     tools.audit = audit_.get();
     refusals_ = std::make_unique<RefusalLog>(audit_.get(), &SystemClock());
     tools.refusals = refusals_.get();
-    collector_ =
-        std::make_unique<RetiredCollector>(&store_, audit_.get(), &SystemClock(), absl::Hours(24));
+    collector_ = std::make_unique<RetiredCollector>(&store_, audit_.get(), absl::Hours(24));
     tools.collector = collector_.get();
     tools.max_renewable_life = absl::Hours(24 * 7);
     tools.metrics = &metrics_;

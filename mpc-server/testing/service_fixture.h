@@ -49,11 +49,13 @@ class FakeEngine : public JobEngine {
     return {request.job, request.seal, Ok(), Tag{1, 2, 3}};
   }
   void DrawKey(const TransactionId&, const KeyInfo& info, DrawCallback done) override {
+    absl::Status status;
     {
       absl::MutexLock lock(&mutex_);
       drawn_ = info;
+      status = draw_status_;
     }
-    done(draw_status_);
+    done(std::move(status));
   }
   void VerifyKeys(const std::array<uint8_t, 16>&, std::vector<Handle> handles,
                   VerifyCallback done) override {
@@ -82,7 +84,12 @@ class FakeEngine : public JobEngine {
     status.batches = 5;
     const absl::MutexLock lock(&mutex_);
     status.quarantine = quarantine_;
+    status.clock_confirmed = clock_confirmed_;
     return status;
+  }
+  void set_clock_confirmed(absl::Time time) {
+    const absl::MutexLock lock(&mutex_);
+    clock_confirmed_ = time;
   }
   absl::StatusOr<std::optional<DeviationReport>> Readmit() override {
     const absl::MutexLock lock(&mutex_);
@@ -102,7 +109,10 @@ class FakeEngine : public JobEngine {
     absl::MutexLock lock(&mutex_);
     answer_ = std::move(answer);
   }
-  void set_draw_status(absl::Status status) { draw_status_ = std::move(status); }
+  void set_draw_status(absl::Status status) {
+    absl::MutexLock lock(&mutex_);
+    draw_status_ = std::move(status);
+  }
   // Answers everything that is held.
   void Release() {
     std::deque<std::pair<JobId, JobCallback>> held;
@@ -143,13 +153,14 @@ class FakeEngine : public JobEngine {
 
   mutable absl::Mutex mutex_;
   std::optional<DeviationReport> quarantine_ ABSL_GUARDED_BY(mutex_);
+  absl::Time clock_confirmed_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
   bool hold_ ABSL_GUARDED_BY(mutex_) = false;
   JobResult answer_ ABSL_GUARDED_BY(mutex_) = {0, Ok(), {GcmOpenResult{"share"}}, {}, {}};
   size_t submitted_ ABSL_GUARDED_BY(mutex_) = 0;
   Job last_job_ ABSL_GUARDED_BY(mutex_);
   KdcIdentity last_kdc_ ABSL_GUARDED_BY(mutex_);
   KeyInfo drawn_ ABSL_GUARDED_BY(mutex_);
-  absl::Status draw_status_;
+  absl::Status draw_status_ ABSL_GUARDED_BY(mutex_);
   std::deque<std::pair<JobId, JobCallback>> held_ ABSL_GUARDED_BY(mutex_);
 };
 

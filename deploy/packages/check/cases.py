@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""What the packages promise, tried. check.sh RELEASE [CASE...] runs it; each case is a function below."""
+"""What the packages promise, tried. check.sh RELEASE [CASE...] runs it; each case is a function here or in versions.py."""
 
-import pathlib
+import json
 import re
 import resource
 import shutil
@@ -12,52 +12,12 @@ import time
 
 import machines
 import readme
+import versions
+from trying import (BASE, Failed, OURS, PACKAGES, PASSWORD, REALM, RELEASE, REPOSITORY, SERVERS, WORK, control, expect, log_in,
+                    say, wait_for_login)
 
-RELEASE, BASE, PACKAGES = sys.argv[1], pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[3])
-REPOSITORY = pathlib.Path(__file__).resolve().parents[3]
-WORK = PACKAGES.parent / f'check-{RELEASE}'
-SERVERS = ['mpc0', 'mpc1', 'mpc2']
-REALM = [*SERVERS, 'kdc1', 'admin']
-PASSWORD = 'correct horse battery staple'
 MINUTES = 5
-OURS = ['mpc-server', 'mpc-admin', 'mpc-kdc-plugin', 'login-storm']
 EXPOSURE = 2.0
-
-
-class Failed(Exception):
-    pass
-
-
-def expect(condition, what):
-    if not condition:
-        raise Failed(what)
-
-
-def say(text):
-    print(f'{RELEASE}: {text}', flush=True)
-
-
-def log_in(admin, user='alice', password=PASSWORD):
-    admin.run(f"kdestroy -q; echo '{password}' | kinit {user}")
-    return admin.run('klist -e')
-
-
-def keys_of(admin):
-    """What the servers hold: names, versions, handles."""
-    return admin.run('mpc-admin list')
-
-
-def wait_for_login(admin, seconds=30):
-    """Seconds until a login succeeds again."""
-    began = time.monotonic()
-    while time.monotonic() < began + seconds:
-        try:
-            log_in(admin)
-            return time.monotonic() - began
-        except machines.MachineError as error:
-            last = error
-            time.sleep(0.5)
-    raise Failed(f'no login within {seconds} s: {last}')
 
 
 # ---- The files -------------------------------------------------------------------------------------------------
@@ -90,11 +50,6 @@ def packages_case():
     for name in ('krb5-kdc', 'libk5crypto3', 'libkrb5-3', 'libkdb5-10', 'libkadm5srv-mit12'):
         expect(f'{name}-remote-keys' in plugin['Depends'], f'mpc-kdc-plugin does not depend on {name}-remote-keys')
     say(f'packages: {len(names)} names, {seen} programs and libraries without an rpath')
-
-
-def control(package):
-    text = subprocess.run(['dpkg-deb', '-f', str(package)], capture_output=True, encoding='utf-8', check=True).stdout
-    return dict(re.findall(r'^([\w-]+): (.*(?:\n .*)*)', text, re.M))
 
 
 # ---- The realm -------------------------------------------------------------------------------------------------
@@ -176,161 +131,65 @@ def watchdog_case(cluster):
     say(f'watchdog: a stopped server was started again, a login succeeded {again:.1f} s later')
 
 
-# ---- Versions --------------------------------------------------------------------------------------------------
+def comes_back_case(cluster):
+    """A server that could not start for a while does when the reason is gone, and nobody has to think of it."""
+    server, admin = cluster['mpc2'], cluster['admin']
+    for name in ('peer.key', 'peer.pem'):
+        server.run(f'mv /etc/mpc-kdc/{name} /root; systemctl restart mpc-server || true; sleep 15; '
+                   f'mv /root/{name} /etc/mpc-kdc')
+        again = wait_for_login(admin)
+        say(f'comes-back: a server had no {name} for a while; {again:.1f} s later a login succeeded')
 
 
-def another_version(pattern, folder, suffix, source=PACKAGES):
-    """The same packages under another version, also where they name each other, in a repository of their own."""
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    for package in sorted(source.glob(pattern)):
-        if '-dbg' in package.name:
-            continue
-        fields = control(package)
-        tree = folder / 'tree'
-        machines.run('dpkg-deb', '-R', package, tree)
-        text = (tree / 'DEBIAN/control').read_text()
-        old = fields['Version']
-        (tree / 'DEBIAN/control').write_text(text.replace(old, old + suffix))
-        machines.run('dpkg-deb', '--root-owner-group', '-Znone', '-b', tree, folder, stdout=subprocess.DEVNULL)
-        shutil.rmtree(tree)
-    with (folder / 'Packages').open('w') as index:
-        machines.run('dpkg-scanpackages', '-m', '.', cwd=folder, stdout=index, stderr=subprocess.DEVNULL)
-    return folder
+def request_of(kdc, status):
+    """The name of the last request that ended so, from krb5kdc's line in the journal."""
+    ended = re.compile(rf' {status}: .*alice@EXAMPLE\.COM .*, request ([0-9a-f]{{16}})$')
+    found = [match.group(1) for entry in journal(kdc, '-u krb5-kdc') for match in [ended.search(entry['MESSAGE'])] if match]
+    expect(found, f'krb5kdc\'s journal has no request of alice\'s that ended with {status}')
+    return found[-1]
 
 
-def installed(machine, package):
-    return machine.run(f"dpkg-query -W -f '${{Version}}' {package}").strip()
+def journal(machine, what):
+    return [json.loads(line) for line in machine.run(f'journalctl -q -o json {what}').splitlines()]
 
 
-def upgrade_case(cluster):
-    """A newer version and back, of ours and of krb5: keys, realm and configuration stay."""
-    admin = cluster['admin']
-    before = keys_of(admin)
-    versions = {(name, package): installed(cluster[name], package) for name, package in [
-        *((server, 'mpc-server') for server in SERVERS), ('kdc1', 'mpc-kdc-plugin'), ('kdc1', 'krb5-kdc'),
-        ('kdc1', 'krb5-admin-server'), ('admin', 'mpc-admin'), ('admin', 'krb5-user'), ('kdc1', 'libk5crypto3')]}
-    another_version('*.deb', WORK / 'shared/next', '.next')
-    for name in REALM:
-        cluster[name].run("echo 'deb [trusted=yes] file:/srv/shared/next ./' > /etc/apt/sources.list.d/next.list; "
-                          'apt-get -q update')
-    outages = []
-    for name in REALM:  # one after the other, as a rolling upgrade
-        cluster[name].run('DEBIAN_FRONTEND=noninteractive apt-get -q -y upgrade')
-        outages.append(wait_for_login(admin))
-    for (name, package), version in versions.items():
-        expect(installed(cluster[name], package) == f'{version}.next', f'{package} of {name} is not the newer one')
-    expect(keys_of(admin) == before, 'the upgrade changed keys')
-    for name in REALM:
-        cluster[name].run('rm /etc/apt/sources.list.d/next.list; apt-get -q update')
-        back = ' '.join(cluster[name].run(
-            "dpkg-query -W -f '${binary:Package} ${Version}\\n' | awk '$2 ~ /[.]next$/ { sub(/[.]next$/, \"\", $2); "
-            "print $1 \"=\" $2 }'").split())
-        expect(back, f'{name} has nothing of the newer version')
-        cluster[name].run(f'DEBIAN_FRONTEND=noninteractive apt-get -q -y --allow-downgrades install {back}')
-        outages.append(wait_for_login(admin))
-    for (name, package), version in versions.items():
-        expect(installed(cluster[name], package) == version, f'{package} of {name} is not the older one again')
-    expect(keys_of(admin) == before, 'the downgrade changed keys')
-    admin.run('mpc-admin verify')
-    say(f'upgrade: up and down on five machines, one after the other; keys as before; the longest wait for a login '
-        f'{max(outages):.1f} s')
+def verdicts_in_the_audit_log(server, request):
+    lines = server.run(f'grep -sh {request} /var/log/mpc-kdc/audit.log* || true').splitlines()
+    return [job['verdict'] for line in lines for job in json.loads(line).get('jobs', ()) if job.get('request') == request]
 
 
-def held_case(cluster):
-    """Debian's next revision is newer and not patched: without the pin, too, apt leaves the KDC's krb5 alone."""
-    kdc = cluster['kdc1']
-    stock = WORK / 'shared/stock'
-    shutil.rmtree(stock, ignore_errors=True)
-    stock.mkdir(parents=True)
-    kdc.run('mv /etc/apt/preferences.d/mpc-kdc /root/pin; apt-get -q update')
-    try:
-        theirs = kdc.run("apt-cache madison krb5-kdc | awk '$3 !~ /mpckdc/ { print $3; exit }'").strip()
-        expect(theirs, 'Debian\'s own krb5 is not in the apt sources')
-        kdc.run('mkdir -p /root/stock; cd /root/stock; for p in $(dpkg-query -W -f "\\${source:Package} \\${Package}\\n" | '
-                f'awk \'$1 == "krb5" {{ print $2 }}\'); do apt-get -q download $p={theirs}; done')
-        for deb in pathlib.Path(f'/proc/{kdc.init}/root/root/stock').glob('*.deb'):
-            shutil.copy(deb, stock)
-        another_version('*.deb', WORK / 'shared/advisory', '.advisory1', source=stock)
-        kdc.run("echo 'deb [trusted=yes] file:/srv/shared/advisory ./' > /etc/apt/sources.list.d/advisory.list; "
-                'apt-get -q update')
-        said = kdc.run('apt-get -s upgrade')
-        expect('kept back' in said and not re.search(r'^(Inst|Remv) (krb5-kdc|mpc-kdc-plugin|libk5crypto3) ', said, re.M),
-               f'an upgrade would replace the patched krb5: {said}')
-        # The control: it is the plugin's dependency that does it.
-        control_said = kdc.run('apt-get -s -o Debug::NoLocking=1 install krb5-kdc mpc-kdc-plugin-', check=False)
-        expect(re.search(r'^Inst krb5-kdc .*advisory1', control_said, re.M),
-               f'without the plugin apt would not take it either: {control_said}')
-    finally:
-        kdc.run('rm -f /etc/apt/sources.list.d/advisory.list; mv /root/pin /etc/apt/preferences.d/mpc-kdc; '
-                'apt-get -q update')
-    held_by_the_pin(cluster['admin'])
-    say('held: apt-get upgrade keeps the patched krb5 back from a newer one of Debian\'s, also without the pin where the '
-        'plugin is, and with the pin where it is not')
-
-
-def held_by_the_pin(machine):
-    """A machine without the plugin: the pin alone does it."""
-    machine.run("echo 'deb [trusted=yes] file:/srv/shared/advisory ./' > /etc/apt/sources.list.d/advisory.list; "
-                'apt-get -q update')
-    try:
-        said = machine.run('apt-get -s upgrade')
-        expect('advisory1' not in said, f'an upgrade would replace the patched krb5, pin or not: {said}')
-        machine.run('mv /etc/apt/preferences.d/mpc-kdc /root/pin')
-        control_said = machine.run('apt-get -s upgrade; mv /root/pin /etc/apt/preferences.d/mpc-kdc')
-        expect(re.search(r'^Inst krb5-user .*advisory1', control_said, re.M),
-               f'without the pin apt would not take it either: {control_said}')
-    finally:
-        machine.run('rm /etc/apt/sources.list.d/advisory.list; apt-get -q update')
-
-
-def stock_case():
-    """A KDC of Debian's with a realm of its own: our krb5 on it and off it, and nothing changes."""
-    with machines.Machines(BASE, WORK / 'stock', ['stock1'], {'/srv/mpc-kdc': PACKAGES}) as cluster:
-        kdc = cluster['stock1']
-        kdc.run('apt-get -q update; DEBIAN_FRONTEND=noninteractive apt-get -q -y install krb5-kdc krb5-admin-server krb5-user')
-        theirs = installed(kdc, 'krb5-kdc')
-        expect('mpckdc' not in theirs, theirs)
-        kdc.write('/etc/krb5.conf', '[libdefaults]\n default_realm = STOCK.NET\n[realms]\n STOCK.NET = {\n  kdc = stock1\n'
-                                    '  admin_server = stock1\n }\n')
-        kdc.run("sed 's/@MYREALM/STOCK.NET/' /usr/share/krb5-kdc/kdc.conf.template > /etc/krb5kdc/kdc.conf; "
-                'touch /etc/krb5kdc/kadm5.acl; kdb5_util create -s -P master; kadmin.local addprinc -pw pw bob; kadmin.local addprinc -randkey host/stock1; '
-                'systemctl restart krb5-kdc krb5-admin-server')
-        names = "$(dpkg-query -W -f '${source:Package} ${Package}\\n' | awk '$1 == \"krb5\" { print $2 }')"
-
-        def works():
-            kdc.run('systemctl is-active krb5-kdc krb5-admin-server; echo pw | kinit bob; kvno host/stock1; '
-                    'echo pw | kadmin -p bob -q getprivs; kdestroy')
-            return kdc.run('kdb5_util dump | grep -v "^policy" | sort')
-        dump = works()
-        kdc.run("echo 'deb [trusted=yes] file:/srv/mpc-kdc ./' > /etc/apt/sources.list.d/mpc-kdc.list; apt-get -q update; "
-                'DEBIAN_FRONTEND=noninteractive apt-get -q -y upgrade')
-        expect('mpckdc' in installed(kdc, 'krb5-kdc'), 'ours did not replace Debian\'s')
-        patched = works()
-        kdc.run(f'rm /etc/apt/sources.list.d/mpc-kdc.list; apt-get -q update; DEBIAN_FRONTEND=noninteractive apt-get -q -y '
-                f'--allow-downgrades install $(for p in {names}; do echo $p={theirs}; done)')
-        expect(installed(kdc, 'krb5-kdc') == theirs, 'Debian\'s did not replace ours')
-        back = works()
-        expect(keys_in(dump) == keys_in(patched) == keys_in(back), 'keys changed')
-    say(f'stock: a realm of Debian\'s krb5 {theirs} under ours and back, keys as before, logins, tickets, kadmin')
-
-
-def keys_in(dump):
-    """Name and key data of each principal: what logins change (times, counters) is left out."""
-    keys = {}
-    for line in dump.splitlines():
-        fields = line.split('\t')
-        if fields[0] == 'princ':
-            keys[fields[6]] = [field for field in fields if re.fullmatch(r'[0-9a-f]{40,}', field)]
-    expect('bob@STOCK.NET' in keys and keys['bob@STOCK.NET'], f'no keys in the dump: {dump}')
-    return keys
+def journal_case(cluster):
+    """One name for a request: in krb5kdc's line, in fields of the three servers' journals, in their audit logs."""
+    admin, kdc = cluster['admin'], cluster['kdc1']
+    log_in(admin)
+    good = request_of(kdc, 'ISSUE')
+    refused = admin.run('echo wrong | kinit alice', check=False)
+    expect('Password incorrect' in refused, refused)
+    wrong = request_of(kdc, 'PREAUTH_FAILED')
+    time.sleep(2)  # the servers' lines are not waited for by who asked
+    jobs = set()
+    for name in SERVERS:
+        server = cluster[name]
+        expect(verdicts_in_the_audit_log(server, good) == ['OK'], f'{name}\'s audit log does not tell of {good}')
+        expect(verdicts_in_the_audit_log(server, wrong) == ['BAD_TAG'], f'{name}\'s audit log does not tell of {wrong}')
+        expect(not journal(server, f'MPC_REQUEST={good}'), f'{name}\'s journal tells of {good}, which went well')
+        found = journal(server, f'-u mpc-server MPC_REQUEST={wrong}')
+        expect(len(found) == 1, f'{name}\'s journal has {len(found)} lines of {wrong}')
+        line = found[0]
+        expect((line['_SYSTEMD_UNIT'], line['SYSLOG_IDENTIFIER'], line['MPC_KDC'], line['MPC_VERDICT']) ==
+               ('mpc-server.service', 'mpc-server', 'kdc1', 'BAD_TAG') and wrong in line['MESSAGE'], f'{name}: {line}')
+        jobs.add(line['MPC_JOB'])
+    expect(len(jobs) == 1, f'the servers tell of different jobs: {jobs}')
+    say(f'journal: krb5kdc\'s request {wrong}, a wrong password, is one line with its fields in three journals; that and a '
+        f'login, {good}, are in three audit logs')
 
 
 # ---- Main ------------------------------------------------------------------------------------------------------
 
-ALONE = {'packages': packages_case, 'stock': stock_case}
-IN_THE_REALM = {'realm': realm_case, 'units': units_case, 'watchdog': watchdog_case, 'upgrade': upgrade_case,
-                'held': held_case}
+ALONE = {'packages': packages_case, 'stock': versions.stock_case, 'newer': versions.newer_case}
+IN_THE_REALM = {'realm': realm_case, 'units': units_case, 'journal': journal_case, 'watchdog': watchdog_case,
+                'comes-back': comes_back_case, 'upgrade': versions.upgrade_case, 'plugin': versions.plugin_case,
+                'held': versions.held_case}
 
 
 def main():

@@ -22,7 +22,8 @@ import urllib.parse
 import urllib.request
 
 HERE = pathlib.Path(__file__).resolve().parent
-PREFIX = 'mpcpkg'  # of network namespaces, links and control groups
+# Of network namespaces, links and control groups: another where two run at once.
+PREFIX = os.environ.get('MPCKDC_MACHINES', 'mpcpkg')
 NETWORK = '10.77.0'
 PROXY_PORT = 3142
 PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'

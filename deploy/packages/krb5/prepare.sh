@@ -64,10 +64,11 @@ new_exports() {
 }
 
 # Who uses a new symbol depends on a name that Debian's own package does not provide: Debian's next
-# revision has a higher version and not the symbols.
+# revision has a higher version and not the symbols. The package's name may have a t64 at the end.
 add_symbols() {
   local package=$1 exports=$2 node=$3 upstream file name
   file=debian/$package.symbols
+  [ -e "$file" ] || file=debian/${package}t64.symbols
   upstream=$(dpkg-parsechangelog -S Version | sed 's/-[^-]*$//')
   edit "$file" "1s/\$/\n| $package-remote-keys/"
   new_exports "$exports" > debian/added
@@ -90,14 +91,22 @@ provide() {
   fi
 }
 
+# By hand, where a program copies the library's variable (svc_unsent_fdset) and so defines the symbol itself.
+depend() {
+  edit debian/control "/^Package: $1\$/,/^\$/s/^Depends: */Depends: $2-remote-keys, /"
+}
+
 add_patches
 add_changelog_entry
 add_symbols libk5crypto3 libk5crypto.exports k5crypto_3_MIT
 add_symbols libkrb5-3 libkrb5.exports krb5_3_MIT
-for package in libk5crypto3 libkrb5-3 libkdb5-10 libkadm5srv-mit12 libkadm5clnt-mit12 \
+add_symbols libgssrpc4 libgssrpc.exports gssrpc_4_MIT
+for package in libk5crypto3 libkrb5-3 libgssrpc4 libkdb5-10 libkadm5srv-mit12 libkadm5clnt-mit12 \
                krb5-kdc krb5-admin-server; do
   provide $package
 done
+depend krb5-kdc libgssrpc4
+depend krb5-admin-server libgssrpc4
 edit debian/control 's/^Build-Depends:/Build-Depends: libjemalloc-dev,/'
 edit debian/rules 's/^(\tdh_auto_build \$\(DH_BUILD_OPTS\)).*/\1 -- KDC_MALLOC_LIB=-l:libjemalloc.so.2/'
 if ! grep -q klmdb debian/*.install; then
