@@ -137,6 +137,7 @@ make_realm(const char *tools)
                                           "addprinc -pw front host/front.fuzz.test",
                                           "addprinc -pw indicated indicated",
                                           "setstr indicated require_auth ec",
+                                          "setstr alice name value",
                                           "addprinc -pw policy policy"};
     char command[300];
     size_t i;

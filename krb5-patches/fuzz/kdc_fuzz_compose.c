@@ -499,6 +499,7 @@ static const struct example {
     {0, 0, ALL_FLAGS, 0, 1, 0, 0, 0, 0, 0, 0, KDC_OPT_CANONICALIZE, "HTTP/x.other.test"},
     {0, 0, ALL_FLAGS, 0, 1, 0, 0, 0, 0, 0, 0, KDC_OPT_CANONICALIZE, "nfs/x.other.test"},
     {0, 0, ALL_FLAGS, 0, 1, 0, 0, 0, 0, 0, 0, KDC_OPT_CANONICALIZE, "host/short"},
+    {0, 0, ALL_FLAGS, 0, 1, 0, 0, 0, 0, 0, 0, KDC_OPT_CANONICALIZE, "/x.other.test"},
     {0, 0, ALL_FLAGS, 0, 1, 0, 0, 0, 0, 0, 0, KDC_OPT_CANONICALIZE, "host/x.nowhere.test"},
     {0, 0, ALL_FLAGS, 0, 1, 0, 0, 0, 0, 0, 0, KDC_OPT_CANONICALIZE, "host/x.fourth.test"},
     {0, 0, ALL_FLAGS, 0, 1, 0, 0, 0, 0, 0, 0, 0, "policy"},
@@ -540,7 +541,7 @@ type_of(const char *service)
 {
     if (strncmp(service, "HTTP/", 5) == 0)
         return KRB5_NT_UNKNOWN;
-    if (strncmp(service, "host/", 5) == 0 || strncmp(service, "nfs/", 4) == 0)
+    if (*service == '/' || strncmp(service, "host/", 5) == 0 || strncmp(service, "nfs/", 4) == 0)
         return KRB5_NT_SRV_HST;
     return KRB5_NT_PRINCIPAL;
 }

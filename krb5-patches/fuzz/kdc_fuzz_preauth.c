@@ -252,11 +252,12 @@ kdc_fuzz_register_preauth(krb5_context context)
 
 /*** Seeds ***/
 
-/* AS-REQ of alice, with these PA-DATAs. */
+/* AS-REQ of alice, with these PA-DATAs; old: of a client that has only RC4. */
 static krb5_data
-as_request(const struct k5buf *padata)
+as_request(const struct k5buf *padata, krb5_boolean old)
 {
-    krb5_enctype types[] = {ENCTYPE_AES256_CTS_HMAC_SHA1_96, ENCTYPE_AES256_GCM};
+    krb5_enctype types[] = {old ? ENCTYPE_ARCFOUR_HMAC : ENCTYPE_AES256_GCM,
+                            ENCTYPE_AES256_CTS_HMAC_SHA1_96};
     krb5_kdc_req req;
     krb5_data *body, whole;
 
@@ -266,7 +267,7 @@ as_request(const struct k5buf *padata)
     req.server = world.tgt.server;
     req.till = NOW + 3600;
     req.nonce = 1;
-    req.nktypes = 2;
+    req.nktypes = old ? 1 : 2;
     req.ktype = types;
     need(encode_krb5_kdc_req_body(&req, &body), "body");
     whole = kdc_fuzz_whole_request(KRB5_AS_REQ, padata, body);
@@ -315,7 +316,7 @@ seed(kdc_fuzz_message add, struct k5buf *padata, const krb5_data *cookie, krb5_p
 
     if (cookie != NULL)
         kdc_fuzz_put_padata(padata, KRB5_PADATA_FX_COOKIE, cookie);
-    request = as_request(padata);
+    request = as_request(padata, FALSE);
     k5_buf_free(padata);
     k5_buf_init_dynamic(padata);
     add(&request);
@@ -325,6 +326,28 @@ seed(kdc_fuzz_message add, struct k5buf *padata, const krb5_data *cookie, krb5_p
     krb5_free_data(NULL, reply);
     free(request.data);
     return found;
+}
+
+/* What other mechanisms would send, where it does not belong; and a client of long ago. */
+static void
+foreign_seeds(kdc_fuzz_message add)
+{
+    static const krb5_preauthtype types[] = {KRB5_PADATA_S4U_X509_USER,
+                                             KRB5_PADATA_ENCRYPTED_CHALLENGE,
+                                             KRB5_PADATA_ENC_TIMESTAMP, KRB5_PADATA_FX_COOKIE};
+    krb5_data value = string2data("MIT1, and nothing else"), request;
+    struct k5buf padata;
+    size_t i;
+
+    k5_buf_init_dynamic(&padata);
+    for (i = 0; i < sizeof(types) / sizeof(*types); i++) {
+        kdc_fuzz_put_padata(&padata, types[i], &value);
+        (void)seed(add, &padata, NULL, 0);
+    }
+    request = as_request(&padata, TRUE);
+    add(&request);
+    free(request.data);
+    k5_buf_free(&padata);
 }
 
 void
@@ -347,6 +370,7 @@ kdc_fuzz_preauth_seeds(kdc_fuzz_message add)
                    strlen(simple[i].rest));
         (void)seed(add, &padata, NULL, 0);
     }
+    foreign_seeds(add);
     /* Two steps, a cookie between them; the error of a mechanism whose e-data is typed. */
     put_action(&padata, KDC_FUZZ_PREAUTH, ACTION_ASK_MORE, "so far", 6);
     value = seed(add, &padata, NULL, KRB5_PADATA_FX_COOKIE);
