@@ -212,6 +212,48 @@ TEST_F(RenewalTest, AWrongOneChangesNothing) {
   EXPECT_EQ(logins.Stop(), "");
 }
 
+// Nor does it when a connection is lost meanwhile: that of before is made again with the certificate
+// of before, and a good one afterwards is used.
+TEST_F(RenewalTest, AWrongOneKeepsNoLostConnectionAway) {
+  StopClient();
+  const std::string ca = realm_.kdc.ca_file;  // the parties' as well, and stays as it is
+  realm_.kdc.ca_file += ".kdc";
+  std::filesystem::copy_file(ca, realm_.kdc.ca_file);
+  StartClient(1000);
+  WaitUntilUp();
+  enroll::TestAuthority others;
+  const enroll::AdminIdentity other = others.Issue("kdc", "kdc1");
+  const auto replace = [](const std::string& file, const std::string& with) {
+    std::filesystem::copy_file(with, file, std::filesystem::copy_options::overwrite_existing);
+  };
+  const auto lose = [&](int party) {
+    realm_.parties[party]->Stop();
+    EXPECT_EQ(Login().verdict, MPC_UNAVAILABLE);
+    realm_.parties[party]->Start();
+    WaitUntilUp();
+  };
+  replace(realm_.kdc.key_file, other.key_file);  // the certificate is still the old one
+  lose(1);
+  replace(realm_.kdc.certificate_file, other.certificate_file);  // a pair that no server believes
+  lose(2);
+  lose(1);
+  std::filesystem::resize_file(realm_.kdc.ca_file, 100);
+  lose(0);
+  // An authority that was taken out is believed no more, whatever else is wrong.
+  replace(realm_.kdc.ca_file, other.ca_file);
+  realm_.parties[0]->Stop();
+  EXPECT_EQ(Login().verdict, MPC_UNAVAILABLE);
+  realm_.parties[0]->Start();
+  const absl::Time end = absl::Now() + absl::Seconds(3);
+  while (absl::Now() < end) {
+    EXPECT_EQ(Login().verdict, MPC_UNAVAILABLE);
+    absl::SleepFor(absl::Milliseconds(100));
+  }
+  replace(realm_.kdc.ca_file, ca);
+  realm_.authority.Issue("kdc", "kdc1", "--renew");
+  WaitUntilUp();
+}
+
 // Nothing is asked of an idle connection, and it stays.
 TEST_F(ClientTest, IdleConnectionIsKept) {
   StartClient(200);
