@@ -82,7 +82,9 @@ void Console::RemarkLine(absl::string_view line) {
 
 void Console::Progress(size_t done, size_t total, absl::string_view what) {
   if (settings_.quiet || !settings_.err_is_terminal || total == 0) return;
-  const size_t filled = kBarWidth * done / total;
+  done = std::min(done, total);  // two numbers of servers, of which one may lie
+  const auto filled = static_cast<size_t>(static_cast<double>(kBarWidth) *
+                                          static_cast<double>(done) / static_cast<double>(total));
   err_ << absl::StreamFormat("\r[%s%s] %d/%d %-*s", std::string(filled, '#'),
                              std::string(kBarWidth - filled, '.'), done, total,
                              static_cast<int>(kProgressNameWidth),

@@ -113,6 +113,14 @@ TEST_F(RunTest, EveryTextOfALyingServerIsOneLine) {
   }
 }
 
+// Numbers that no honest server says are shown, and end nothing.
+TEST_F(RunTest, ANumberOfALyingServerEndsNoCommand) {
+  realm_.servers[1]->status().set_triple(0xFFFFFFFF);  // it is asked first
+  EXPECT_EQ(json::parse(Expect(0, {"status", "--json"}).out)["triples"][0]["triple"], 0xFFFFFFFF);
+  Expect(1, {"doctor"}, {"of triple 4294967295"});
+  Expect(0, {"top", "--count", "1"}, {"4294967295"});
+}
+
 // A proof that fails at all three, as broken memory makes it.
 TEST_F(RunTest, WhenAllThreeSawItNobodyIsExcused) {
   for (const uint32_t p : {0, 1, 2}) Accuse(realm_, p, {(p + 1) % 3, (p + 2) % 3});

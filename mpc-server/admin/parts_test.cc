@@ -78,6 +78,19 @@ TEST(Process, SurvivesProgramsThatDoNotBehave) {
   EXPECT_LT(absl::Now() - start, absl::Seconds(10));
 }
 
+// Of two servers' numbers, one of which may be anything.
+TEST(ConsoleTest, ProgressIsAtMostAllOfIt) {
+  std::ostringstream out, err;
+  Console console(&out, &err, {.err_is_terminal = true});
+  console.Progress(1, 2, "a");
+  EXPECT_THAT(err.str(), HasSubstr("[###############...............] 1/2 a"));
+  const uint64_t most = ~uint64_t{0};
+  for (const uint64_t done : {uint64_t{3}, most / 2, most}) console.Progress(done, 2, "b");
+  console.Progress(most, most, "c");
+  console.Progress(most - 1, most, "d");
+  EXPECT_THAT(err.str(), HasSubstr("[##############################] 2/2 b"));
+}
+
 TEST(ConsoleTest, WhateverIsSaidIsOneLineWithoutEscapes) {
   std::ostringstream out, err;
   Console console(&out, &err, {});

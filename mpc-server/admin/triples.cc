@@ -138,11 +138,16 @@ absl::StatusOr<Survey> SurveyServers(Session& session) {
   return all[session.triple()];
 }
 
-std::string TripleOf(const Survey& survey) {
+std::optional<uint32_t> TripleNumber(const Survey& survey) {
   for (const SurveyedServer& server : survey) {
-    if (server.error.ok()) return absl::StrCat(server.status.triple());
+    if (server.error.ok()) return server.status.triple();
   }
-  return "?";
+  return std::nullopt;
+}
+
+std::string TripleOf(const Survey& survey) {
+  const std::optional<uint32_t> number = TripleNumber(survey);
+  return number.has_value() ? absl::StrCat(*number) : "?";
 }
 
 std::string WhyNotHealthy(const Survey& survey) {
