@@ -478,7 +478,7 @@ void ServerStream::Welcomed(Call* call, const v1::Welcome& welcome) {
   absl::Status judgement;
   if (welcome.version() < kVersionMin || welcome.version() > kVersionMax) {
     judgement = absl::FailedPreconditionError(
-        absl::StrCat("the server (", welcome.software(), ") chose protocol version ",
+        absl::StrCat("the server (", OnOneLine(welcome.software()), ") chose protocol version ",
                      welcome.version(), ", this KDC speaks ", kVersionMin, " to ", kVersionMax));
   } else {
     judgement = owner_->OnWelcome(index_, welcome, call->CertificateName());

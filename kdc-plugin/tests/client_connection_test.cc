@@ -308,6 +308,26 @@ TEST_F(ClientTest, RefusesServersThatDoNotBelongTogether) {
   }
 }
 
+// ATTACK. What it says of itself ends in krb5kdc's log, where a line of its own would be believed.
+TEST_F(ClientTest, AServersWelcomeWritesNoLinesOfTheLog) {
+  const std::string evil = "x\nkrb5kdc: all is well\033[2J\u009b";
+  const std::vector<std::function<void(v1::Welcome&)>> lies = {
+      [&](v1::Welcome& w) { w.set_software(evil); },
+      [&](v1::Welcome& w) { w.set_software(evil), w.set_version(99); },
+      [&](v1::Welcome& w) { w.set_realm(evil); }};
+  for (size_t i = 0; i < lies.size(); ++i) {
+    realm_.parties[2]->behaviour.welcome = [&](v1::Welcome& w) { lies[i](w); };
+    StartClient(1000);
+    const Answer a = Login();
+    const auto forged = ::testing::AnyOf(HasSubstr("\nkrb5kdc:"), HasSubstr("\033"),
+                                         HasSubstr("\u009b"));
+    EXPECT_THAT(Logged(), HasSubstr("x\\x0akrb5kdc")) << i;
+    EXPECT_THAT(Logged(), ::testing::Not(forged)) << i;
+    EXPECT_THAT(a.detail, ::testing::Not(forged)) << i;
+    StopClient();
+  }
+}
+
 // The shares were refreshed since the two others were asked.
 TEST_F(ClientTest, TakesServersThatSpeakOfTwoShareEpochs) {
   realm_.parties[2]->behaviour.welcome = [](v1::Welcome& w) {
