@@ -299,7 +299,8 @@ bool TagCombiner::Add(const Sender& from, const v1::TagAnswer& answer) {
     const std::optional<AnswerKeys> keys = DecodeAnswerKeys(answer.keys());
     if (!keys.has_value() || !answer.detail().empty() ||
         answer.tag_share().size() != MPC_TAG_BYTES) {
-      Fail(Unavailable(absl::StrCat(from.name(), ": a tag answer of the wrong size")));
+      Fail(Outage(absl::StrCat(from.name(), ": a tag answer of the wrong size"),
+                  MPC_WRONG_ANSWERS));
       return true;
     }
     OutputJoiner::Answer(joiner(), from.party, *keys)

@@ -460,6 +460,36 @@ INSTANTIATE_TEST_SUITE_P(
         Lie{"NoVerdict", [](v1::JobAnswer& a) { a.clear_verdict(); }}),
     [](const auto& info) { return std::string(info.param.name); });
 
+// Its jobs are good, and what finishes a ticket is not.
+struct TagLie {
+  const char* name;
+  void (*tell)(v1::TagAnswer&);
+};
+class WrongTagTest : public TriplesTest, public ::testing::WithParamInterface<TagLie> {};
+
+TEST_P(WrongTagTest, OfOneMachineIsNotAskedForForever) {
+  StartBoth();
+  for (auto& party : realm_.parties) party->behaviour.delay_ms = 30;  // the other is nearer
+  second_[1]->behaviour.tag = GetParam().tell;
+  Forget();
+  int failed = 0;
+  for (int i = 0; i < 12; ++i) {
+    const Answer login = Login();
+    EXPECT_EQ(login.verdict, MPC_OK) << login.detail;
+    failed += Tag(login.id, 0, std::string(20, 'c')).verdict != MPC_OK;
+  }
+  EXPECT_LE(failed, 4);
+  EXPECT_GT(received_[1], 0) << "none asked it: nothing was tested";
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Lies, WrongTagTest,
+    ::testing::Values(
+        TagLie{"AnotherSize", [](v1::TagAnswer& a) { a.mutable_tag_share()->push_back('x'); }},
+        TagLie{"Altered", [](v1::TagAnswer& a) { (*a.mutable_tag_share())[3] ^= 1; }},
+        TagLie{"AnotherVerdict", [](v1::TagAnswer& a) { a.set_verdict(v1::VERDICT_REFUSED); }}),
+    [](const auto& info) { return std::string(info.param.name); });
+
 // It takes messages into which no job fits.
 TEST_F(TriplesTest, OneMachineThatTakesNoJobsIsNotAskedForever) {
   second_[1]->behaviour.welcome = [](v1::Welcome& w) {
