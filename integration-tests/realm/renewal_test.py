@@ -145,6 +145,21 @@ def test_half_a_renewal_is_told_and_not_used(new_realm):
     assert live.server_status()[2]['certificate_trouble'] == ''
 
 
+def test_a_server_restarts_amid_half_a_renewal_of_the_kdcs(new_realm):
+    """krb5kdc connects to it again with what it had."""
+    live = new_realm()
+    user = prepare(live)
+    live.kinit(*user)  # connects
+    good = live.dir / 'good'
+    shutil.copytree(live.dir / 'ca', good)
+    renew(live, 'kdc-kdc', good)
+    shutil.copy2(good / 'kdc-kdc.key', live.dir / 'ca')
+    live.restart_server(1)
+    assert daemon.wait_until(lambda: live.kinit(*user, check=False).returncode == 0, 30, 0.5)
+    shutil.copy2(good / 'kdc-kdc.pem', live.dir / 'ca')
+    assert_used(live, 'kdc-kdc')
+
+
 def test_thirty_days_before_the_end(make_realm):
     """Metrics and doctor, of each of the five: 29 days before, and not 31."""
     live = make_realm(metrics=tuple(daemon.free_ports(3)))

@@ -466,8 +466,8 @@ void JobClient::OnRenewed(int server, const std::string& trouble) {
     return LogChange(server, LOG_NOTICE, name + ": connects anew with the renewed certificate");
   }
   LogChange(server, LOG_WARNING,
-            absl::StrCat(name, ": the renewed certificate is not used, the connection stays as it "
-                         "is until the old one ends: ", trouble));
+            absl::StrCat(name, ": the renewed certificate is not used, the one of before is until "
+                         "it ends: ", trouble));
 }
 
 void JobClient::OnSent(int server, size_t entries, size_t bytes) {

@@ -23,6 +23,7 @@
 #include "mpc-server/base/status_macros.h"
 #include "mpc-server/base/steady_wait.h"
 #include "mpc-server/enroll/admin_client.h"
+#include "mpc-server/package/certificate.h"
 #include "proto/wipe_shares.h"
 
 namespace mpckdc::client {
@@ -194,6 +195,10 @@ absl::Time ServerStream::Tick(absl::Time now) {
   {
     absl::MutexLock lock(&mu_);
     ended.swap(ended_);
+    if (std::exchange(stood_, false)) {
+      proved_ = trying_;
+      files_failed_ = false;
+    }
     switch (state_) {
       case State::kConnecting:
         if (now < attempt_started_ + kConnectTimeout) return attempt_started_ + kConnectTimeout;
@@ -218,6 +223,7 @@ absl::Time ServerStream::Tick(absl::Time now) {
                     renewed_ == nullptr ? LookForRenewed(now) : AwaitRenewed(now));
   }
   renewed_.reset();  // what connects now has the files of now
+  renewed_identity_ = {};
   if (!overdue.empty()) {
     Left(overdue);
     return now;
@@ -226,11 +232,36 @@ absl::Time ServerStream::Tick(absl::Time now) {
   return now + kConnectTimeout;
 }
 
-absl::StatusOr<std::shared_ptr<grpc::Channel>> ServerStream::MakeChannel() {
+absl::StatusOr<ServerStream::Identity> ServerStream::ReadIdentity() {
   // Taken before they are read: what changes meanwhile is found at the next look.
   seen_ = StampsOf({identity_.certificate_file, identity_.key_file, identity_.ca_file});
   ASSIGN_OR_RETURN(std::shared_ptr<grpc::ChannelCredentials> credentials,
                    enroll::PeerCredentials(identity_, realm_, "kdc"));
+  return Identity{seen_, std::move(credentials)};
+}
+
+// Whether the authority in its file is another than that of what stood last. One that was taken out
+// opens no connection any more. What is no authority takes none out.
+bool ServerStream::BelievesOthers() const {
+  if (seen_.back() == proved_.files.back()) return false;
+  const absl::StatusOr<std::string> ca = enroll::ReadSmallFile(identity_.ca_file);
+  return ca.ok() && enroll::ParseCertificate(*ca).ok();
+}
+
+// The files; in turn with what stood last, if that was another: what is wrong with the files must
+// not keep a connection away that was lost for another reason.
+absl::StatusOr<ServerStream::Identity> ServerStream::ChooseIdentity() {
+  absl::StatusOr<Identity> read = ReadIdentity();
+  const bool another =
+      proved_.credentials != nullptr && seen_ != proved_.files && !BelievesOthers();
+  const bool as_before = another && (files_failed_ || !read.ok());
+  files_failed_ = !as_before;
+  if (!as_before) return read;
+  if (!read.ok()) owner_->OnRenewed(index_, std::string(read.status().message()));
+  return proved_;
+}
+
+std::shared_ptr<grpc::Channel> ServerStream::MakeChannel(const Identity& identity) {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetMaxReceiveMessageSize(kMaxReceiveBytes);
@@ -238,14 +269,13 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> ServerStream::MakeChannel() {
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, absl::ToInt64Milliseconds(kKeepalive));
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, absl::ToInt64Milliseconds(kKeepalive));
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);  // no limit
-  return grpc::CreateCustomChannel(address_, credentials, arguments);
+  return grpc::CreateCustomChannel(address_, identity.credentials, arguments);
 }
 
 void ServerStream::Connect(absl::Time now) {
-  const absl::StatusOr<std::shared_ptr<grpc::Channel>> channel = MakeChannel();
-  used_ = seen_;
-  if (!channel.ok()) {
-    const std::string reason(channel.status().message());
+  const absl::StatusOr<Identity> identity = ChooseIdentity();
+  if (!identity.ok()) {
+    const std::string reason(identity.status().message());
     {
       absl::MutexLock lock(&mu_);
       down_reason_ = reason;
@@ -257,9 +287,12 @@ void ServerStream::Connect(absl::Time now) {
     owner_->AfterDown(index_);
     return;
   }
+  const std::shared_ptr<grpc::Channel> channel = MakeChannel(*identity);
   absl::MutexLock lock(&mu_);
   if (stopping_ || state_ != State::kDown) return;
-  StartCall(*channel, now);
+  trying_ = *identity;
+  used_ = identity->files;
+  StartCall(channel, now);
 }
 
 void ServerStream::StartCall(const std::shared_ptr<grpc::Channel>& channel, absl::Time now) {
@@ -287,9 +320,10 @@ absl::Time ServerStream::LookForRenewed(absl::Time now) {
   if (seen_ == tried_ && now < again_at_) return look_at_;
   tried_ = seen_;
   again_at_ = now + kRenewalAgain;
-  absl::StatusOr<std::shared_ptr<grpc::Channel>> channel = MakeChannel();
-  if (!channel.ok()) return GiveUpRenewed(std::string(channel.status().message()));
-  renewed_ = *std::move(channel);
+  absl::StatusOr<Identity> identity = ReadIdentity();
+  if (!identity.ok()) return GiveUpRenewed(std::string(identity.status().message()));
+  renewed_ = MakeChannel(*identity);
+  renewed_identity_ = *std::move(identity);
   renewed_until_ = now + kConnectTimeout;
   return AwaitRenewed(now);
 }
@@ -312,18 +346,21 @@ absl::Time ServerStream::MoveToRenewed(absl::Time now) {
     if (!answered && now < renewed_until_) return now + kRenewalStep;
     if (answered) {
       call_->context.TryCancel();  // it has nothing to say any more
+      trying_ = renewed_identity_;
       StartCall(renewed_, now);
     }
   }
   if (!answered) return GiveUpRenewed("what was asked before is not answered");
   renewed_.reset();
-  used_ = seen_;
+  renewed_identity_ = {};
+  used_ = trying_.files;
   owner_->OnRenewed(index_, "");
   return now + kConnectTimeout;
 }
 
 absl::Time ServerStream::GiveUpRenewed(const std::string& why) {
   renewed_.reset();
+  renewed_identity_ = {};
   {
     absl::MutexLock lock(&mu_);
     moving_ = false;
@@ -441,7 +478,7 @@ void ServerStream::Welcomed(Call* call, const v1::Welcome& welcome) {
   absl::Status judgement;
   if (welcome.version() < kVersionMin || welcome.version() > kVersionMax) {
     judgement = absl::FailedPreconditionError(
-        absl::StrCat("the server (", welcome.software(), ") chose protocol version ",
+        absl::StrCat("the server (", OnOneLine(welcome.software()), ") chose protocol version ",
                      welcome.version(), ", this KDC speaks ", kVersionMin, " to ", kVersionMax));
   } else {
     judgement = owner_->OnWelcome(index_, welcome, call->CertificateName());
@@ -454,6 +491,7 @@ void ServerStream::Welcomed(Call* call, const v1::Welcome& welcome) {
     absl::MutexLock lock(&mu_);
     if (call != call_) return;
     state_ = State::kUp;
+    stood_ = true;
     backoff_ = kBackoffMin;
     const size_t theirs = welcome.max_message_bytes();
     message_limit_ = theirs == 0 ? kMaxBatchBytes : std::min(theirs, kMaxBatchBytes);

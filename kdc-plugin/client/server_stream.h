@@ -160,7 +160,15 @@ class ServerStream {
   enum class State { kDown, kConnecting, kUp, kEnding };
 
   absl::Status Enqueue(absl::string_view entry, bool holds_shares) ABSL_LOCKS_EXCLUDED(mu_);
-  absl::StatusOr<std::shared_ptr<grpc::Channel>> MakeChannel();
+  // What a connection shows and whom it believes, and the files as it was read from them.
+  struct Identity {
+    FileStamps files;
+    std::shared_ptr<grpc::ChannelCredentials> credentials;
+  };
+  absl::StatusOr<Identity> ReadIdentity();
+  absl::StatusOr<Identity> ChooseIdentity();
+  bool BelievesOthers() const;
+  std::shared_ptr<grpc::Channel> MakeChannel(const Identity& identity);
   void Connect(absl::Time now);
   void StartCall(const std::shared_ptr<grpc::Channel>& channel, absl::Time now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -199,8 +207,13 @@ class ServerStream {
   // Of Tick() alone. The files as the connection took them, as they were at the last look, and as
   // they were tried last, which is not done again before `again_at_`.
   FileStamps used_, seen_, tried_;
+  // With which the present connection is being made, and with which one stood last: it is kept for
+  // when the files have half of a renewal, or what no server takes. gRPC has it, too, as long.
+  Identity trying_, proved_;
+  bool files_failed_ = false;  // the last attempt was with the files, and did not stand
   absl::Time look_at_ = absl::InfinitePast(), again_at_;
   std::shared_ptr<grpc::Channel> renewed_;  // its connection is being made
+  Identity renewed_identity_;
   absl::Time renewed_until_;                // it must stand by then, or have been moved to
 
   absl::Mutex mu_;
@@ -211,6 +224,7 @@ class ServerStream {
   // Destroyed by Tick() or with the stream, never in a reaction: with the process's last channel
   // gRPC ends its callback threads, which must not be done by one of them.
   std::vector<std::unique_ptr<Call>> ended_ ABSL_GUARDED_BY(mu_);
+  bool stood_ ABSL_GUARDED_BY(mu_) = false;  // the present connection, since Tick() looked
   bool writable_ ABSL_GUARDED_BY(mu_) = false;  // the read side is still open
   bool writing_ ABSL_GUARDED_BY(mu_) = false;
   bool held_ ABSL_GUARDED_BY(mu_) = false;  // by a burst, whose end writes

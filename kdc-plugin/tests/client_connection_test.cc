@@ -212,6 +212,48 @@ TEST_F(RenewalTest, AWrongOneChangesNothing) {
   EXPECT_EQ(logins.Stop(), "");
 }
 
+// Nor does it when a connection is lost meanwhile: that of before is made again with the certificate
+// of before, and a good one afterwards is used.
+TEST_F(RenewalTest, AWrongOneKeepsNoLostConnectionAway) {
+  StopClient();
+  const std::string ca = realm_.kdc.ca_file;  // the parties' as well, and stays as it is
+  realm_.kdc.ca_file += ".kdc";
+  std::filesystem::copy_file(ca, realm_.kdc.ca_file);
+  StartClient(1000);
+  WaitUntilUp();
+  enroll::TestAuthority others;
+  const enroll::AdminIdentity other = others.Issue("kdc", "kdc1");
+  const auto replace = [](const std::string& file, const std::string& with) {
+    std::filesystem::copy_file(with, file, std::filesystem::copy_options::overwrite_existing);
+  };
+  const auto lose = [&](int party) {
+    realm_.parties[party]->Stop();
+    EXPECT_EQ(Login().verdict, MPC_UNAVAILABLE);
+    realm_.parties[party]->Start();
+    WaitUntilUp();
+  };
+  replace(realm_.kdc.key_file, other.key_file);  // the certificate is still the old one
+  lose(1);
+  replace(realm_.kdc.certificate_file, other.certificate_file);  // a pair that no server believes
+  lose(2);
+  lose(1);
+  std::filesystem::resize_file(realm_.kdc.ca_file, 100);
+  lose(0);
+  // An authority that was taken out is believed no more, whatever else is wrong.
+  replace(realm_.kdc.ca_file, other.ca_file);
+  realm_.parties[0]->Stop();
+  EXPECT_EQ(Login().verdict, MPC_UNAVAILABLE);
+  realm_.parties[0]->Start();
+  const absl::Time end = absl::Now() + absl::Seconds(3);
+  while (absl::Now() < end) {
+    EXPECT_EQ(Login().verdict, MPC_UNAVAILABLE);
+    absl::SleepFor(absl::Milliseconds(100));
+  }
+  replace(realm_.kdc.ca_file, ca);
+  realm_.authority.Issue("kdc", "kdc1", "--renew");
+  WaitUntilUp();
+}
+
 // Nothing is asked of an idle connection, and it stays.
 TEST_F(ClientTest, IdleConnectionIsKept) {
   StartClient(200);
@@ -262,6 +304,26 @@ TEST_F(ClientTest, RefusesServersThatDoNotBelongTogether) {
     const Answer a = Login();
     EXPECT_EQ(a.verdict, MPC_UNAVAILABLE) << c.name;
     EXPECT_THAT(Logged(), HasSubstr(c.text)) << c.name;
+    StopClient();
+  }
+}
+
+// ATTACK. What it says of itself ends in krb5kdc's log, where a line of its own would be believed.
+TEST_F(ClientTest, AServersWelcomeWritesNoLinesOfTheLog) {
+  const std::string evil = "x\nkrb5kdc: all is well\033[2J\u009b";
+  const std::vector<std::function<void(v1::Welcome&)>> lies = {
+      [&](v1::Welcome& w) { w.set_software(evil); },
+      [&](v1::Welcome& w) { w.set_software(evil), w.set_version(99); },
+      [&](v1::Welcome& w) { w.set_realm(evil); }};
+  for (size_t i = 0; i < lies.size(); ++i) {
+    realm_.parties[2]->behaviour.welcome = [&](v1::Welcome& w) { lies[i](w); };
+    StartClient(1000);
+    const Answer a = Login();
+    const auto forged = ::testing::AnyOf(HasSubstr("\nkrb5kdc:"), HasSubstr("\033"),
+                                         HasSubstr("\u009b"));
+    EXPECT_THAT(Logged(), HasSubstr("x\\x0akrb5kdc")) << i;
+    EXPECT_THAT(Logged(), ::testing::Not(forged)) << i;
+    EXPECT_THAT(a.detail, ::testing::Not(forged)) << i;
     StopClient();
   }
 }

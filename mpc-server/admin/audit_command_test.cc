@@ -186,6 +186,38 @@ TEST_F(AuditCommandTest, ShowFindsTheJobsOfARequest) {
   Expect(2, {"show", "--request", "alice", File(0)});
 }
 
+// A log has its texts as JSON; who reads it has a terminal. What a KDC told an honest server is as
+// hostile as the log of one that lies.
+TEST_F(AuditCommandTest, NoTextOfALogReachesTheTerminalAsAnEscape) {
+  const std::string evil = "x\nall is well\033[2K\u009b";
+  const auto expect = [](const std::vector<std::string>& arguments) {
+    const Outcome outcome = Run(arguments);
+    EXPECT_THAT(outcome.out + outcome.err,
+                Not(::testing::AnyOf(HasSubstr("\033"), HasSubstr("\nall is well"),
+                                     HasSubstr("\u009b"))))
+        << arguments[0];
+    return outcome.out + outcome.err;
+  };
+  audit::Fields job = Job(++id_, "REFUSED");
+  for (const char* field : {"kdc", "op", "verdict", "detail", "session"}) job[field] = evil;
+  Batch(0, {job});
+  Write(0, "admin", {{"call", evil}, {"who", evil}, {"result", evil}, {"reason", evil}});
+  EXPECT_THAT(expect({"show", File(0)}), HasSubstr("x\\x0aall is well\\x1b[2K"));
+  expect({"reconcile", File(0), File(1), File(2)});
+  // Of one that lies the owner is whatever it likes.
+  audit::Head head;
+  WriteFileForTest(File(0), audit::EncodeLine({"EXAMPLE.COM", 0}, absl::UnixEpoch(), "start", {},
+                                              &head));
+  Rewrite(0, [](auto& lines) {
+    const size_t at = lines[0].find("EXAMPLE");
+    lines[0].replace(at, 1, "\033[2J");
+    const size_t end = lines[0].find(",\"hash\":\"");
+    lines[0] = lines[0].substr(0, end) + ",\"hash\":\"" + audit::HashText(lines[0].substr(0, end)) +
+               "\"}\n";
+  });
+  EXPECT_THAT(expect({"verify", File(0)}), HasSubstr("\\x1b[2JXAMPLE"));
+}
+
 TEST_F(AuditCommandTest, WrongUseIsExplained) {
   const std::vector<std::vector<std::string>> lines = {
       {},

@@ -91,7 +91,7 @@ absl::StatusOr<AdminConfig> ParseConfig(absl::string_view text, const std::strin
   ReadIdentity(table.Section("identity", Need::kRequired), FolderOf(file), &config.identity);
   table.Finish();
   if (!errors.lines.empty()) {
-    return absl::InvalidArgumentError(absl::StrJoin(errors.lines, "\n"));
+    return absl::InvalidArgumentError(absl::StrJoin(errors.lines, "; "));
   }
   return config;
 }

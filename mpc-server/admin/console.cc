@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_format.h"
+#include "mpc-server/base/one_line.h"
 
 namespace mpckdc::admin {
 namespace {
@@ -27,11 +28,15 @@ absl::string_view FirstColumns(absl::string_view line, size_t width) {
 
 }  // namespace
 
-void Console::Print(const Table& table) {
+void Console::Print(const Table& given) {
+  Table table = given;
   std::vector<size_t> widths;
-  for (const std::vector<std::string>& row : table) {
+  for (std::vector<std::string>& row : table) {
     widths.resize(std::max(widths.size(), row.size()));
-    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+    for (size_t i = 0; i < row.size(); ++i) {
+      row[i] = OnOneLine(row[i]);
+      widths[i] = std::max(widths[i], row[i].size());
+    }
   }
   for (const std::vector<std::string>& row : table) {
     std::string line;
@@ -60,8 +65,10 @@ void Console::EndScreen() {
   out_ << std::flush;
 }
 
-void Console::SayLine(Colour colour, absl::string_view line) {
+void Console::SayLine(Colour colour, absl::string_view said) {
   if (settings_.json) return;
+  const std::string whole = OnOneLine(said);
+  absl::string_view line = whole;
   if (width_ > 0) line = FirstColumns(line, width_);
   const bool coloured = settings_.out_is_terminal && colour != Colour::kNone;
   out_ << (coloured ? kStart[static_cast<int>(colour)] : "") << line << (coloured ? "\033[0m" : "")
@@ -70,12 +77,14 @@ void Console::SayLine(Colour colour, absl::string_view line) {
 
 void Console::RemarkLine(absl::string_view line) {
   EndProgress();
-  err_ << line << "\n";
+  err_ << OnOneLine(line) << "\n";
 }
 
 void Console::Progress(size_t done, size_t total, absl::string_view what) {
   if (settings_.quiet || !settings_.err_is_terminal || total == 0) return;
-  const size_t filled = kBarWidth * done / total;
+  done = std::min(done, total);  // two numbers of servers, of which one may lie
+  const auto filled = static_cast<size_t>(static_cast<double>(kBarWidth) *
+                                          static_cast<double>(done) / static_cast<double>(total));
   err_ << absl::StreamFormat("\r[%s%s] %d/%d %-*s", std::string(filled, '#'),
                              std::string(kBarWidth - filled, '.'), done, total,
                              static_cast<int>(kProgressNameWidth),

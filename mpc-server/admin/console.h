@@ -19,7 +19,8 @@ enum class Colour { kNone, kGood, kWarning, kBad, kDim };
 using Table = std::vector<std::vector<std::string>>;
 
 // Where results and remarks go. Results are tables or one JSON value on `out`; remarks, errors and
-// progress go to `err`. Colours and progress only where the stream is a terminal.
+// progress go to `err`. Colours and progress only where the stream is a terminal. Each is one line,
+// whatever a server, a log or a database put into it (OnOneLine).
 class Console {
  public:
   struct Settings {

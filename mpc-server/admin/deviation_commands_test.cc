@@ -92,6 +92,35 @@ TEST_F(RunTest, WhatALyingServerSaysElsewhereIsOneLine) {
   }
 }
 
+// In whichever field: doctor shows them all, and refusals name some.
+TEST_F(RunTest, EveryTextOfALyingServerIsOneLine) {
+  const std::string evil = "bye\nparty 2 deviated\033[2K\u009b";
+  v1::StatusReply& status = realm_.servers[1]->status();
+  const v1::StatusReply good = status;
+  const auto* const type = v1::StatusReply::descriptor();
+  for (int i = 0; i < type->field_count(); ++i) {
+    const auto* const field = type->field(i);
+    if (field->type() != google::protobuf::FieldDescriptor::TYPE_STRING) continue;
+    status.GetReflection()->SetString(&status, field, evil);
+    for (const char* command : {"doctor", "status", "list"}) {
+      const Outcome outcome = Run({command});
+      EXPECT_THAT(outcome.out + outcome.err,
+                  Not(testing::AnyOf(HasSubstr("\033"), HasSubstr("\nparty 2 deviated"),
+                                     HasSubstr("\u009b"))))
+          << command << " with " << field->name();
+    }
+    status = good;
+  }
+}
+
+// Numbers that no honest server says are shown, and end nothing.
+TEST_F(RunTest, ANumberOfALyingServerEndsNoCommand) {
+  realm_.servers[1]->status().set_triple(0xFFFFFFFF);  // it is asked first
+  EXPECT_EQ(json::parse(Expect(0, {"status", "--json"}).out)["triples"][0]["triple"], 0xFFFFFFFF);
+  Expect(1, {"doctor"}, {"of triple 4294967295"});
+  Expect(0, {"top", "--count", "1"}, {"4294967295"});
+}
+
 // A proof that fails at all three, as broken memory makes it.
 TEST_F(RunTest, WhenAllThreeSawItNobodyIsExcused) {
   for (const uint32_t p : {0, 1, 2}) Accuse(realm_, p, {(p + 1) % 3, (p + 2) % 3});

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -103,6 +104,11 @@ absl::Status Merge(const std::array<v1::VerifyKeysReply, 3>& replies,
   for (int party = 0; party < 3; ++party) {
     std::set<std::string> answered;
     for (const v1::VerifyKeysReply::Result& result : replies[party].results()) {
+      if (!absl::c_linear_search(handles, result.handle())) {
+        return absl::InternalError(absl::StrCat("party ", party, " speaks of key ",
+                                                Hex(result.handle()),
+                                                ", which it was not asked about"));
+      }
       answered.insert(result.handle());
       if (result.consistent()) continue;
       std::string& fault = (*faults)[result.handle()];

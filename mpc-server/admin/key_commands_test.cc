@@ -78,6 +78,13 @@ TEST_F(RunTest, VerifyFindsAKeyWhoseRecordsDoNotFit) {
   Expect(1, {"verify", "alice"}, {"BAD   alice@EXAMPLE.COM version 1", "1 key good"});
 }
 
+// One that lies about a key that nobody knows gets neither a crash nor a verdict.
+TEST_F(RunTest, VerifyNamesAServerThatSpeaksOfAnotherKey) {
+  Enroll(0, "alice");
+  realm_.servers[2]->AlsoVerify(std::string(16, 'x'));
+  Expect(5, {"verify", "alice"}, {}, {"party 2 speaks of key 78787878"});
+}
+
 // Servers reduce a deleted key that a password history names each by itself.
 TEST_F(RunTest, VerifyLooksAgainAtADeletedKeyThatOneServerHasReduced) {
   Enroll(0, "alice");

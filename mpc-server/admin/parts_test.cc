@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "absl/time/clock.h"
 #include "mpc-server/admin/commands.h"
 #include "mpc-server/admin/config.h"
+#include "mpc-server/admin/console.h"
 #include "mpc-server/admin/exit_code.h"
 #include "mpc-server/admin/import_kdb.h"
 #include "mpc-server/admin/kdb.h"
@@ -74,6 +76,29 @@ TEST(Process, SurvivesProgramsThatDoNotBehave) {
   EXPECT_TRUE(absl::IsDeadlineExceeded(
       RunProcess({{"sleep", "60"}, {}, {}, absl::Milliseconds(200)}).status()));
   EXPECT_LT(absl::Now() - start, absl::Seconds(10));
+}
+
+// Of two servers' numbers, one of which may be anything.
+TEST(ConsoleTest, ProgressIsAtMostAllOfIt) {
+  std::ostringstream out, err;
+  Console console(&out, &err, {.err_is_terminal = true});
+  console.Progress(1, 2, "a");
+  EXPECT_THAT(err.str(), HasSubstr("[###############...............] 1/2 a"));
+  const uint64_t most = ~uint64_t{0};
+  for (const uint64_t done : {uint64_t{3}, most / 2, most}) console.Progress(done, 2, "b");
+  console.Progress(most, most, "c");
+  console.Progress(most - 1, most, "d");
+  EXPECT_THAT(err.str(), HasSubstr("[##############################] 2/2 b"));
+}
+
+TEST(ConsoleTest, WhateverIsSaidIsOneLineWithoutEscapes) {
+  std::ostringstream out, err;
+  Console console(&out, &err, {});
+  console.Say("a\nb\033[2J");
+  console.Remark("c\rd");
+  console.Print(Table{{"\033[1m", "e"}, {"ü", "f"}});
+  EXPECT_EQ(out.str(), "a\\x0ab\\x1b[2J\n\\x1b[1m  e\nü       f\n");
+  EXPECT_EQ(err.str(), "c\\x0dd\n");
 }
 
 constexpr char kGoodConfig[] =

@@ -371,14 +371,15 @@ Table TripleTable(const std::vector<Survey>& triples) {
 json TriplesJson(const std::vector<Survey>& triples) {
   json list = json::array();
   for (const Survey& survey : triples) {
-    const std::string number = TripleOf(survey), why = WhyNotHealthy(survey);
+    const std::optional<uint32_t> number = TripleNumber(survey);
+    const std::string why = WhyNotHealthy(survey);
     const Suspicion suspicion = SuspicionOf(survey);
     json triple = {{"triple", nullptr},
                    {"healthy", why.empty()},
                    {"why", why},
                    {"suspects", suspicion.named},
                    {"possible_suspects", suspicion.possible}};
-    if (number != "?") triple["triple"] = std::stoi(number);
+    if (number.has_value()) triple["triple"] = *number;
     for (const SurveyedServer& server : survey) triple["servers"].push_back(server.address);
     list.push_back(std::move(triple));
   }

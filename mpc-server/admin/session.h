@@ -219,6 +219,7 @@ std::string DifferentProtocols(const Survey& survey);
 
 // "3", as its machines say, or "?".
 std::string TripleOf(const Survey& survey);
+std::optional<uint32_t> TripleNumber(const Survey& survey);  // none: no machine of it answers
 // Why the three answer no jobs, in a few words; empty: as far as they say they do.
 std::string WhyNotHealthy(const Survey& survey);
 // The machines of each party beside each other: what they differ in that must be the same, and the

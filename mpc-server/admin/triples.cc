@@ -20,25 +20,6 @@
 namespace mpckdc::admin {
 namespace {
 
-// A server that lies may write what it likes.
-void KeepOnOneLine(v1::StatusReply& status) {
-  for (std::string* text : {status.mutable_software(), status.mutable_realm(), status.mutable_isa(),
-                            status.mutable_degraded(), status.mutable_quotas(),
-                            status.mutable_security(), status.mutable_different_record(),
-                            status.mutable_protocol(), status.mutable_last_protocol(),
-                            status.mutable_refresh_trouble(), status.mutable_refresh_waits()}) {
-    *text = OnOneLine(*text);
-  }
-  if (status.has_quarantine()) {
-    status.mutable_quarantine()->set_text(OnOneLine(status.quarantine().text()));
-  }
-  if (status.has_database()) {
-    v1::DatabaseStatus& database = *status.mutable_database();
-    database.set_trouble(OnOneLine(database.trouble()));
-    database.set_where(OnOneLine(database.where()));
-  }
-}
-
 void Ask(enroll::AdminClient& client, absl::Duration timeout, SurveyedServer* server) {
   server->address = client.name();
   // The first call makes the connection; the second one measures.
@@ -49,7 +30,6 @@ void Ask(enroll::AdminClient& client, absl::Duration timeout, SurveyedServer* se
   server->error = absl::Status(reply.status().code(), OnOneLine(reply.status().message()));
   if (!reply.ok()) return;
   server->status = *std::move(reply);
-  KeepOnOneLine(server->status);
   server->certificate = client.certificate_name();
   server->round_trip = end - start;
   server->clock_difference =
@@ -158,11 +138,16 @@ absl::StatusOr<Survey> SurveyServers(Session& session) {
   return all[session.triple()];
 }
 
-std::string TripleOf(const Survey& survey) {
+std::optional<uint32_t> TripleNumber(const Survey& survey) {
   for (const SurveyedServer& server : survey) {
-    if (server.error.ok()) return absl::StrCat(server.status.triple());
+    if (server.error.ok()) return server.status.triple();
   }
-  return "?";
+  return std::nullopt;
+}
+
+std::string TripleOf(const Survey& survey) {
+  const std::optional<uint32_t> number = TripleNumber(survey);
+  return number.has_value() ? absl::StrCat(*number) : "?";
 }
 
 std::string WhyNotHealthy(const Survey& survey) {

@@ -228,7 +228,7 @@ void Reconciler::TakeAdmin(Stream& stream, const Fields& line) {
   const std::string call = TextField(line, "call");
   if (!IsChange(call) || TextField(line, "result") != "OK") return;
   std::string what = call;
-  for (const char* field : {"transaction", "handles", "gate"}) {
+  for (const char* field : {"transaction", "handles", "gate", "now", "for_history"}) {
     if (line.contains(field)) absl::StrAppend(&what, " ", field, " ", line[field].dump());
   }
   Act& act = acts_.try_emplace(what, Act{stream.time, TextField(line, "who"), {}}).first->second;

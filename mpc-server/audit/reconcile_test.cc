@@ -331,6 +331,29 @@ TEST_F(ReconcileTest, AnActThatOnlyOneServerSaw) {
   EXPECT_THAT(result.findings[0].text, HasSubstr("by admin/root"));
 }
 
+// ATTACK. Whoever has the role admin deletes a key at once at one server, for which it is unknown from
+// now on, and for its grace time at the two others; or has one alone forget it for the history.
+TEST_F(ReconcileTest, AnActThatServersWereToldDifferently) {
+  const auto deleted = [&](bool now, const std::vector<std::string>& for_history) {
+    for (int party : kAll) {
+      Write(party, "admin",
+            {{"call", "DeleteKeys"}, {"who", "admin/kadmind"}, {"handles", {"ab"}}, {"count", 1},
+             {"now", now && party == 1},
+             {"for_history", party == 1 ? for_history : std::vector<std::string>()},
+             {"result", "OK"}});
+    }
+  };
+  deleted(false, {});
+  EXPECT_TRUE(Run().clean());
+  deleted(true, {});
+  Reconciliation result = Run();
+  EXPECT_EQ(result.unexplained, 2u) << "what one was told, and what the others were";
+  Expect(result, FindingKind::kAdminMissing, false, "now");
+  deleted(false, {"ab"});
+  result = Run();
+  EXPECT_EQ(result.unexplained, 3u);
+}
+
 TEST_F(ReconcileTest, WhatOneServerRefusedOthersMayHaveDone) {
   Fields act = {{"call", "CommitKeys"}, {"who", "admin/root"}, {"transaction", "7a"}};
   for (int party : kAll) {

@@ -26,6 +26,32 @@ absl::Status ToStatus(const grpc::Status& status, absl::string_view server, cons
                                    detail.empty() ? "no details" : detail));
 }
 
+// What a server that lies writes into a text ends on a terminal or in a log. Whichever text: a list of
+// them would lack the next one.
+void KeepTextsOnOneLine(google::protobuf::Message* message) {
+  using google::protobuf::FieldDescriptor;
+  const google::protobuf::Reflection& reflection = *message->GetReflection();
+  std::vector<const FieldDescriptor*> fields;
+  reflection.ListFields(*message, &fields);
+  for (const FieldDescriptor* field : fields) {
+    const int count = field->is_repeated() ? reflection.FieldSize(*message, field) : 1;
+    for (int i = 0; i < count; ++i) {
+      if (field->type() == FieldDescriptor::TYPE_MESSAGE) {
+        KeepTextsOnOneLine(field->is_repeated()
+                               ? reflection.MutableRepeatedMessage(message, field, i)
+                               : reflection.MutableMessage(message, field));
+      } else if (field->type() != FieldDescriptor::TYPE_STRING) {
+        break;
+      } else if (field->is_repeated()) {
+        reflection.SetRepeatedString(
+            message, field, i, OnOneLine(reflection.GetRepeatedString(*message, field, i)));
+      } else {
+        reflection.SetString(message, field, OnOneLine(reflection.GetString(*message, field)));
+      }
+    }
+  }
+}
+
 std::string CertificateName(const grpc::ClientContext& context) {
   const std::shared_ptr<const grpc::AuthContext> auth = context.auth_context();
   if (auth == nullptr) return "";
@@ -36,11 +62,13 @@ std::string CertificateName(const grpc::ClientContext& context) {
 }  // namespace
 
 absl::Status AdminClient::Run(const char* what, absl::Duration timeout,
-                              absl::FunctionRef<grpc::Status(grpc::ClientContext*)> call) {
+                              absl::FunctionRef<grpc::Status(grpc::ClientContext*)> call,
+                              google::protobuf::Message* reply) {
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + absl::ToChronoMilliseconds(timeout));
   const grpc::Status status = call(&context);
   if (status.ok()) certificate_name_ = CertificateName(context);
+  if (status.ok() && reply != nullptr) KeepTextsOnOneLine(reply);
   return ToStatus(status, name_, what);
 }
 
@@ -116,10 +144,8 @@ absl::StatusOr<std::vector<v1::KeyInfo>> AdminClient::ListKeys(const std::string
       const auto reader = stub_->ListKeys(context, request);
       v1::ListKeysReply reply;
       while (reader->Read(&reply)) {
-        for (v1::KeyInfo& key : *reply.mutable_keys()) {
-          key.set_principal(OnOneLine(key.principal()));
-          keys.push_back(std::move(key));
-        }
+        KeepTextsOnOneLine(&reply);
+        for (v1::KeyInfo& key : *reply.mutable_keys()) keys.push_back(std::move(key));
         next = reply.next();
       }
       return reader->Finish();

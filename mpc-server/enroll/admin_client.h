@@ -60,6 +60,7 @@ class AdminClient {
       : name_(std::move(name)), stub_(std::move(stub)) {}
 
   // Call("InitRealm", &AdminStub::InitRealm, request, timeout), and so on; `what` is for errors.
+  // Each text of the reply is one line: see OnOneLine.
   template <class Request, class Reply>
   absl::StatusOr<Reply> Call(const char* what,
                              grpc::Status (AdminStub::*method)(grpc::ClientContext*, const Request&,
@@ -68,7 +69,7 @@ class AdminClient {
     Reply reply;
     RETURN_IF_ERROR(Run(what, timeout, [&](grpc::ClientContext* context) {
       return (stub_.get()->*method)(context, request, &reply);
-    }));
+    }, &reply));
     return reply;
   }
   absl::StatusOr<v1::StatusReply> GetStatus(absl::Duration timeout);
@@ -91,7 +92,8 @@ class AdminClient {
   absl::Status Refusal(const char* what,
                        const google::protobuf::RepeatedPtrField<v1::RefusedKey>& refused) const;
   absl::Status Run(const char* what, absl::Duration timeout,
-                   absl::FunctionRef<grpc::Status(grpc::ClientContext*)> call);
+                   absl::FunctionRef<grpc::Status(grpc::ClientContext*)> call,
+                   google::protobuf::Message* reply = nullptr);
 
   std::string name_;
   std::unique_ptr<AdminStub> stub_;

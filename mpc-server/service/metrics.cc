@@ -2,7 +2,6 @@
 #include "mpc-server/service/metrics.h"
 
 #include <prometheus/counter.h>
-#include <prometheus/exposer.h>
 #include <prometheus/gauge.h>
 #include <prometheus/histogram.h>
 #include <prometheus/registry.h>
@@ -16,7 +15,9 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "mpc-server/base/status_macros.h"
 #include "mpc-server/key/enctype.h"
+#include "mpc-server/service/metrics_port.h"
 #include "mpc-server/wire/ring.h"
 
 namespace mpckdc {
@@ -74,7 +75,6 @@ struct Metrics::Families {
   SeriesTable<Counter> job_counters, tag_counters;
   SeriesTable<Histogram> job_histograms, key_histograms;
   std::shared_ptr<prometheus::Registry> registry = std::make_shared<prometheus::Registry>();
-  std::unique_ptr<prometheus::Exposer> exposer;
 
   template <template <class> class Builder, class T>
   Family<T>& Make(Builder<T> builder, const char* name, const char* help) {
@@ -127,6 +127,8 @@ struct Metrics::Families {
   Family<Gauge>& rates = Make(prometheus::BuildGauge(), "mpckdc_peer_bytes_per_second",
                               "What the line to a peer carried when it was full; 0: unknown");
 
+  std::unique_ptr<MetricsPort> port;  // last: it shows all of the others until it is gone
+
   void Count(const char* what, double value) {
     batch_counts.Add({{"what", what}}).Increment(value);
   }
@@ -136,15 +138,14 @@ struct Metrics::Families {
 Metrics::Metrics() : families_(std::make_unique<Families>()) {}
 Metrics::~Metrics() = default;
 
-// The exposer reports a port in use by an exception: it stops here.
 absl::Status Metrics::Serve(const std::string& listen) {
-  try {
-    families_->exposer = std::make_unique<prometheus::Exposer>(listen, 1);
-    families_->exposer->RegisterCollectable(families_->registry);
-  } catch (const std::exception& error) {
+  absl::StatusOr<std::unique_ptr<MetricsPort>> port =
+      MetricsPort::Open(listen, [this] { return Render(); });
+  if (!port.ok()) {
     return absl::UnavailableError(
-        absl::StrCat("cannot serve metrics on ", listen, " (is the port in use?): ", error.what()));
+        absl::StrCat("cannot serve metrics on ", listen, ": ", port.status().message()));
   }
+  families_->port = *std::move(port);
   return absl::OkStatus();
 }
 

@@ -352,6 +352,7 @@ grpc::Status FakeAdminServer::VerifyKeys(Context*, const v1::VerifyKeysRequest* 
                            committed_[handle].usages_size() != 0);
     if (!result->consistent()) result->set_detail("usage keys do not belong to the base key");
   }
+  if (!also_verified_.empty()) reply->add_results()->set_handle(also_verified_);
   return grpc::Status::OK;
 }
 

@@ -79,6 +79,11 @@ class FakeAdminServer : public v1::AdminService::Service {
     std::lock_guard<std::mutex> lock(mutex_);
     for (auto& [id, packages] : staged_) packages.erase(packages.begin());
   }
+  // Of a key that nobody asks about it says each time that it is bad.
+  void AlsoVerify(const std::string& handle) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    also_verified_ = handle;
+  }
   void Clear() {
     std::lock_guard<std::mutex> lock(mutex_);
     staged_.clear();
@@ -116,6 +121,7 @@ class FakeAdminServer : public v1::AdminService::Service {
   std::map<std::string, Packages> staged_;  // by transaction
   std::map<std::string, size_t> done_;      // committed transactions
   Packages committed_;
+  std::string also_verified_;
   std::map<std::string, int> calls_;
   int port_ = 0;
   std::unique_ptr<grpc::Server> server_;
