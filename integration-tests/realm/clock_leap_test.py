@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The clock of one server leaps, while it runs: by a day forward, and back.
+"""The clock of one server, or of the KDC, leaps while it runs: by a day forward, and back.
 
 clock_shim.c stands for whoever sets the machine's clock."""
 
@@ -35,8 +35,8 @@ class LeapingClock:
 
 @pytest.fixture
 def leaping(make_realm, tmp_path, monkeypatch):
-    """leaping(party): a realm, and the clock of one server. Its certificates are of the day before yesterday."""
-    def make(party):
+    """leaping(party): a realm, and the clock of one server, or of krb5kdc. Its certificates are of the day before yesterday."""
+    def make(party=None):
         clock = LeapingClock(tmp_path / 'leap')
         live = make_realm()
         with monkeypatch.context() as patch:
@@ -45,8 +45,8 @@ def leaping(make_realm, tmp_path, monkeypatch):
             clock.set(-2 * DAY)
             live.write_files()
         clock.set(0)
-        server = live.servers[party]
-        server.env = {**server.env, **clock.environment()}
+        process = live.kdc if party is None else live.servers[party]
+        process.env = {**process.env, **clock.environment()}
         live.create()
         return live, clock
     return make
@@ -101,3 +101,19 @@ def test_once_it_is_right_again_users_log_in(leaping, leap):
     clock.set(0)
     assert daemon.wait_until(lambda: logs_in(live, 'anna'), PATIENCE, 0.2)
     assert live.servers[party].pid() == pid
+
+
+@pytest.mark.parametrize('days', some([1, -1], [1]))
+def test_the_kdc_meets_a_server_that_was_away_after_its_clock_was_set(leaping, days):
+    """A KDC that booted with a wrong clock, which is set while it runs: it looks for its servers by time that passes."""
+    live, clock = leaping()
+    live.enroll('anna', PASSWORD, '--enctype', 'aes256-gcm')
+    assert logs_in(live, 'anna')
+    clock.set(days * DAY)
+    assert not logs_in(live, 'anna')
+    live.servers[1].stop()
+    assert not logs_in(live, 'anna')
+    clock.set(0)
+    live.servers[1].start()
+    assert daemon.wait_until(lambda: logs_in(live, 'anna'), PATIENCE, 0.2)
+    assert live.failed_attempts('anna') == 0

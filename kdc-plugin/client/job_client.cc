@@ -173,7 +173,7 @@ absl::StatusOr<std::unique_ptr<JobClient>> JobClient::Start(const mpc_options& o
                                                          hello, client->timeout_, client.get());
   }
   // The first attempts start here, so that jobs submitted from now on wait for their outcome.
-  for (auto& stream : client->streams_) stream->Tick(absl::Now());
+  for (auto& stream : client->streams_) stream->Tick(SteadyNow());
   client->timer_ = std::thread([c = client.get()] { c->RunTimer(); });
   return client;
 }
@@ -182,7 +182,7 @@ void JobClient::Stop() {
   {
     absl::MutexLock lock(&mu_);
     stopping_ = true;
-    timer_wake_.Signal();
+    timer_wake_.SignalAll();
   }
   if (timer_.joinable()) timer_.join();
   for (auto& stream : streams_) {
@@ -208,7 +208,7 @@ void JobClient::Submit(const mpc_job& job, const JobTime& time, mpc_job_done don
   if (sent.ok()) {
     // The servers give up a job a little before we do, so that their answer says why.
     const absl::Duration left =
-        std::max(time.submitted + timeout_ - absl::Now(), absl::Milliseconds(4));
+        std::max(time.submitted + timeout_ - SteadyNow(), absl::Milliseconds(4));
     const absl::Duration deadline = absl::Ceil(left - left / 4, absl::Milliseconds(1));
     WireJob wire(job, static_cast<uint32_t>(absl::ToInt64Milliseconds(deadline)));
     absl::MutexLock submit_lock(&submit_mu_);
@@ -265,7 +265,7 @@ void JobClient::RequestTag(const WantedTag& tag, mpc_tag_done done, void* arg) {
   wire.set_request(tag.request);
   const Key key = {tag.job, tag.seal};
   std::unique_ptr<Combiner> pending = std::make_unique<TagCombiner>(done, arg);
-  absl::Status sent = Register(key, {absl::Now(), timeout_}, pending);
+  absl::Status sent = Register(key, {SteadyNow(), timeout_}, pending);
   if (sent.ok()) {
     const std::string entry = EncodeEntry(wire);
     for (int i = 0; i < MPC_SERVERS && sent.ok(); ++i) sent = streams_[i]->Send(entry);
@@ -277,7 +277,7 @@ absl::Status JobClient::Register(const Key& key, const JobTime& time,
                                  std::unique_ptr<Combiner>& pending) {
   absl::MutexLock lock(&mu_);
   Pending& kind = Of(key);
-  const absl::Time now = absl::Now(), last = time.submitted + timeout_;
+  const absl::Time now = SteadyNow(), last = time.submitted + timeout_;
   pending->set_sent(now);
   if (kind.size() >= kMaxInFlight) {
     return absl::ResourceExhaustedError(absl::StrCat(
@@ -289,7 +289,7 @@ absl::Status JobClient::Register(const Key& key, const JobTime& time,
   if (time.silent < shortest_) {  // the timer looks as often as that from now on
     shortest_ = time.silent;
     timer_wanted_ = true;
-    timer_wake_.Signal();
+    timer_wake_.SignalAll();
   }
   due_.emplace_hint(due_.end(), std::min(last, now + time.silent), Due{key, now, last});
   // Those that are due first and have been answered are forgotten, a few at a time.
@@ -326,7 +326,7 @@ void JobClient::OnAnswers(int server, v1::ServerMessage& message) {
     Finished finished;
     {
       absl::MutexLock lock(&mu_);
-      const absl::Time now = heard_[server] = absl::Now();
+      const absl::Time now = heard_[server] = SteadyNow();
       for (const int end = std::min(all, i + kAnswersPerLock); i < end; ++i) {
         if (i < jobs) {
           const v1::JobAnswer& answer = message.jobs(i);
@@ -460,7 +460,7 @@ void JobClient::AfterDown(int server) {
 void JobClient::OnRetryDue() {
   absl::MutexLock lock(&mu_);
   timer_wanted_ = true;
-  timer_wake_.Signal();
+  timer_wake_.SignalAll();
 }
 
 void JobClient::OnRenewed(int server, const std::string& trouble) {
@@ -531,7 +531,7 @@ absl::Time JobClient::ExpireDue(absl::Time now, Finished& finished) {
 
 void JobClient::RunTimer() {
   while (true) {
-    const absl::Time now = absl::Now();
+    const absl::Time now = SteadyNow();
     absl::Time next;
     Finished finished;
     {
@@ -545,7 +545,7 @@ void JobClient::RunTimer() {
     finished.clear();  // their sums, now and not when there is work again
     absl::MutexLock lock(&mu_);
     if (stopping_) return;
-    if (!timer_wanted_) timer_wake_.WaitWithDeadline(&mu_, next);
+    if (!timer_wanted_) timer_wake_.WaitUntil(&mu_, next);
     timer_wanted_ = false;
     if (stopping_) return;
   }
@@ -561,7 +561,7 @@ void JobClient::LogAccusation(const std::string& accusation) {
   {
     absl::MutexLock lock(&log_mu_);
     ++accusations_;
-    const absl::Time now = absl::Now();
+    const absl::Time now = SteadyNow();
     absl::Time& logged = accused_.try_emplace(accusation, absl::InfinitePast()).first->second;
     if (now - logged < kSameTextAgain) return;
     logged = now;
@@ -576,7 +576,7 @@ void JobClient::LogAccusation(const std::string& accusation) {
 void JobClient::LogChange(int server, int priority, const std::string& text) {
   {
     absl::MutexLock lock(&log_mu_);
-    const absl::Time now = absl::Now();
+    const absl::Time now = SteadyNow();
     if (last_text_[server] == text && now - last_logged_[server] < kSameTextAgain) return;
     last_text_[server] = text;
     last_logged_[server] = now;

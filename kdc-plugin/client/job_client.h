@@ -22,6 +22,7 @@
 #include "kdc-plugin/client/combiner.h"
 #include "kdc-plugin/client/mpc_client.h"
 #include "kdc-plugin/client/server_stream.h"
+#include "mpc-server/base/steady_wait.h"
 
 namespace mpckdc::client {
 
@@ -166,7 +167,7 @@ class JobClient : public StreamOwner {
   std::array<std::string, MPC_SERVERS> names_ ABSL_GUARDED_BY(mu_);  // by party
   bool timer_wanted_ ABSL_GUARDED_BY(mu_) = false;  // something new for the timer to look at
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
-  absl::CondVar timer_wake_;
+  SteadyCondition timer_wake_;
 
   absl::Mutex log_mu_;
   std::array<std::string, MPC_SERVERS> last_text_ ABSL_GUARDED_BY(log_mu_);

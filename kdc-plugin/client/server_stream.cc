@@ -17,11 +17,11 @@
 
 #include "absl/random/random.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "kdc-plugin/client/combiner.h"
 #include "mpc-server/base/one_line.h"
 #include "mpc-server/base/secret.h"
 #include "mpc-server/base/status_macros.h"
+#include "mpc-server/base/steady_wait.h"
 #include "mpc-server/enroll/admin_client.h"
 #include "mpc-server/package/certificate.h"
 #include "proto/wipe_shares.h"
@@ -401,7 +401,7 @@ absl::Status ServerStream::Enqueue(absl::string_view entry, bool holds_shares) {
     held_ = true;
     held_of_thread.push_back(this);
   }
-  if (unanswered_++ == 0) silent_since_ = absl::Now();
+  if (unanswered_++ == 0) silent_since_ = SteadyNow();
   if (connectable) ConnectSoon();
   return absl::OkStatus();
 }
@@ -464,7 +464,7 @@ void ServerStream::Received(Call* call, v1::ServerMessage& message) {
     const size_t answers = static_cast<size_t>(message.jobs_size() + message.tags_size());
     unanswered_ -= std::min(unanswered_, answers);
     sent_ -= std::min(sent_, answers);
-    silent_since_ = unanswered_ == 0 ? absl::InfiniteFuture() : absl::Now();
+    silent_since_ = unanswered_ == 0 ? absl::InfiniteFuture() : SteadyNow();
   }
   if (!call->welcomed) {
     call->welcomed = true;
@@ -530,7 +530,7 @@ void ServerStream::Left(const std::string& reason) {
   {
     absl::MutexLock lock(&mu_);
     state_ = State::kDown;
-    next_attempt_ = absl::Now() + backoff_ * absl::Uniform(random, 0.7, 1.3);
+    next_attempt_ = SteadyNow() + backoff_ * absl::Uniform(random, 0.7, 1.3);
     backoff_ = std::min(backoff_ * 2, kBackoffMax);
     owner_->OnRetryDue();
   }

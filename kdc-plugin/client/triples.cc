@@ -11,7 +11,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/time/clock.h"
 #include "kdc-plugin/client/owned_job.h"
 #include "kdc-plugin/client/text.h"
 
@@ -78,7 +77,7 @@ Triples::~Triples() {
   {
     absl::MutexLock lock(&mu_);
     stopping_ = true;
-    holder_wake_.Signal();
+    holder_wake_.SignalAll();
   }
   if (holder_.joinable()) holder_.join();
   for (auto& client : clients_) client->Stop();
@@ -110,7 +109,7 @@ int Triples::Choose(absl::Time now, int not_this) {
 
 void Triples::Submit(const mpc_job& job, mpc_job_done done, void* arg) {
   auto attempt = std::make_unique<Attempt>(this, done, arg);
-  attempt->submitted = absl::Now();
+  attempt->submitted = SteadyNow();
   attempt->follows = job.grant != 0;
   if (attempt->follows) return Send(std::move(attempt), job, -1);
   attempt->job = std::make_unique<OwnedJob>(job);
@@ -119,7 +118,7 @@ void Triples::Submit(const mpc_job& job, mpc_job_done done, void* arg) {
 
 void Triples::Send(std::unique_ptr<Attempt> attempt, const mpc_job& job, int not_this) {
   Attempt& a = *attempt;
-  a.sent = absl::Now();
+  a.sent = SteadyNow();
   ++a.sends;
   absl::Duration silent = timeout_;
   {
@@ -143,7 +142,7 @@ void Triples::RequestTag(const WantedTag& tag, mpc_tag_done done, void* arg) {
 
 void Triples::Probe(void* arg, kdc_load* load) {
   Triples& self = *static_cast<Triples*>(arg);
-  const absl::Time now = absl::Now();
+  const absl::Time now = SteadyNow();
   absl::Time oldest = now;
   {
     absl::MutexLock lock(&self.mu_);
@@ -161,7 +160,7 @@ bool Triples::NoteHealth(absl::Time now) {
                                [](const State& state) { return state.healthy(); });
   if (any) {
     none_since_ = absl::InfiniteFuture();
-    if (!held_.empty()) holder_wake_.Signal();
+    if (!held_.empty()) holder_wake_.SignalAll();
     return std::exchange(told_held_, false);
   }
   if (none_since_ == absl::InfiniteFuture()) {
@@ -185,10 +184,10 @@ void Triples::SendOrHold(std::unique_ptr<Attempt> attempt, const mpc_job& job, i
   bool tell = false;
   {
     absl::MutexLock lock(&mu_);
-    const absl::Time now = absl::Now();
+    const absl::Time now = SteadyNow();
     if (InYoungOutage(now) && HasTime(*attempt, now) && (!held_.empty() || !TakeTrial(now))) {
       held_.push_back(std::move(attempt));
-      holder_wake_.Signal();
+      holder_wake_.SignalAll();
       tell = !std::exchange(told_held_, true);
       kdc_metrics_held(metrics_);
     }
@@ -233,8 +232,8 @@ void Triples::RunHolder() {
     {
       absl::MutexLock lock(&mu_);
       if (!stopping_ && held_.empty()) holder_wake_.Wait(&mu_);
-      leaving = TakeLeaving(absl::Now());
-      if (leaving.empty() && !stopping_) holder_wake_.WaitWithTimeout(&mu_, kHeldLook);
+      leaving = TakeLeaving(SteadyNow());
+      if (leaving.empty() && !stopping_) holder_wake_.WaitFor(&mu_, kHeldLook);
       stopping = stopping_ && held_.empty();
     }
     const Burst burst;
@@ -250,7 +249,7 @@ void Triples::RunHolder() {
 void Triples::Done(void* arg, mpc_result* result) {
   std::unique_ptr<Attempt> attempt(static_cast<Attempt*>(arg));
   Triples& self = *attempt->owner;
-  const absl::Time now = absl::Now();
+  const absl::Time now = SteadyNow();
   bool again = false, over = false;
   std::string line;
   int priority = LOG_NOTICE;
@@ -314,7 +313,7 @@ void Triples::OnWrongTag(int triple, const std::string& why) {
     absl::MutexLock lock(&mu_);
     State& state = states_[static_cast<size_t>(triple)];
     if (states_.size() == 1 || !state.healthy() || stopping_) return;
-    const absl::Time now = absl::Now();
+    const absl::Time now = SteadyNow();
     const bool again = now < state.wrong_tag_at + kWrongTagAgain;
     state.pause = again ? std::min(2 * state.pause, kProbeMax) : kProbeMin;
     state.wrong_tag_at = now;
@@ -392,7 +391,7 @@ void Triples::OnTriple(int triple, bool connected, const std::string& why) {
     state.connected = connected;
     // Its servers are other processes, or are asked anew.
     if (!connected) state.failed = false;
-    over = NoteHealth(absl::Now());
+    over = NoteHealth(SteadyNow());
     if (!stopping_) line = Change(triple, why);
   }
   Log(connected ? LOG_NOTICE : LOG_ERR, line);

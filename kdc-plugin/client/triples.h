@@ -48,6 +48,7 @@
 #include "absl/time/time.h"
 #include "kdc-plugin/client/job_client.h"
 #include "kdc-plugin/client/mpc_client.h"
+#include "mpc-server/base/steady_wait.h"
 
 namespace mpckdc::client {
 
@@ -165,7 +166,7 @@ class Triples : public TripleObserver {
   std::deque<std::unique_ptr<Attempt>> held_ ABSL_GUARDED_BY(mu_);
   // Keys with which no job has succeeded since then.
   absl::flat_hash_map<KeyHandle, absl::Time> failing_ ABSL_GUARDED_BY(mu_);
-  absl::CondVar holder_wake_;
+  SteadyCondition holder_wake_;
   std::thread holder_;
 };
 

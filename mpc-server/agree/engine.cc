@@ -302,12 +302,15 @@ absl::Status Engine::RunSession() {
     return opened.status();
   }
   PeerSession& session = **opened;
-  state_.status.Update([](EngineStatus& status) {
-    status.peers_connected = true;
-    status.peers_detail.clear();
-    ++status.sessions;
-  });
-  state_.observer->OnPeers(true, "");
+  // Who has taken over leaves it at once and serves in the next.
+  if (!state_.took_over) {
+    state_.status.Update([](EngineStatus& status) {
+      status.peers_connected = true;
+      status.peers_detail.clear();
+      ++status.sessions;
+    });
+    state_.observer->OnPeers(true, "");
+  }
   state_.clocks.Judge();
   state_.sealing.Tell();
   leader_.NewSession(session.protocol);
@@ -320,7 +323,6 @@ absl::Status Engine::RunSession() {
     if (const std::string why = state_.quarantine.Reason(); !why.empty()) {
       status = absl::FailedPreconditionError(why);
     }
-    if (WantsToReplace(state_)) status = absl::UnavailableError("a party is to be replaced");
     if (status.ok()) status = state_.peers->StillGood();
     if (!status.ok()) {
       session.party().Abort(status.message());

@@ -82,7 +82,6 @@ struct EngineState {
   LongRing long_ring;
   RecentHandles recent;
   WantedHandles wanted;
-  bool beside_empty = false;    // the session's servers are one that is empty and two that are not
   absl::Time refresh_until = absl::InfinitePast();  // what was agreed on is tried for so long
   std::optional<absl::Time> behind_since;  // of a party that another triple brings into its epoch
   bool took_over = false;       // the steps of epochs: the next session opens at once

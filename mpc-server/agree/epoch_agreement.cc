@@ -2,9 +2,12 @@
 #include "mpc-server/agree/epoch_agreement.h"
 
 #include <algorithm>
+#include <string>
+#include <vector>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "mpc-server/base/bytes.h"
 
 namespace mpckdc {
@@ -83,16 +86,27 @@ EpochClaim ClaimOf(const EpochState& state, bool refresh) {
 }
 
 absl::Status CheckSettled(const std::array<EpochClaim, 3>& claims) {
+  std::vector<std::string> empty;
+  for (int p = 0; p < 3; ++p) {
+    if (claims[p].empty) empty.push_back(absl::StrCat("server ", p));
+  }
+  // All three are before init-realm.
+  if (empty.empty() || empty.size() == 3) return absl::OkStatus();
   const int newcomer = NewcomerOf(claims);
   const EpochClaim& newest = NewestOf(claims);
-  if (newcomer < 0 || claims[newcomer].epoch == newest.epoch || MayReplace(claims, newcomer) ||
-      CanFollow(claims[newcomer], newest)) {
+  if (newcomer >= 0 && (claims[newcomer].receiving || MayReplace(claims, newcomer) ||
+                        CanFollow(claims[newcomer], newest))) {
     return absl::OkStatus();
   }
+  const std::string way_out =
+      newcomer < 0 ? "see deploy/runbooks/epochs.md"
+                   : absl::StrCat("run mpc-admin replace-party ", newcomer,
+                                  " (deploy/runbooks/server-lost.md)");
   return absl::FailedPreconditionError(absl::StrCat(
-      "the store of server ", newcomer, " is empty, and the realm is in share epoch ", newest.epoch,
-      ": if its data is lost run mpc-admin replace-party ", newcomer,
-      " (deploy/runbooks/epochs.md)"));
+      "the store of ", absl::StrJoin(empty, " and "), " is empty, and the realm is in share epoch ",
+      newest.epoch, newest.epoch == 1 ? ": if it is being made run mpc-admin init-realm again; if "
+                                      : ": if ",
+      "data is lost ", way_out));
 }
 
 bool IsSteward(const std::array<EpochClaim, 3>& claims, int triple) {

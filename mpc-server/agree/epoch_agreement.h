@@ -87,8 +87,8 @@ absl::StatusOr<EpochStep> ChooseEpochStep(const std::array<EpochClaim, 3>& claim
 // Whether all three stores leave the epoch to this triple.
 bool IsSteward(const std::array<EpochClaim, 3>& claims, int triple);
 
-// After the steps were taken: an error where the store of one is empty and in another epoch than the
-// two others, who are in one now.
+// After the steps were taken: an error where some stores are empty beside others that are not, but for
+// one that receives its keys. Nothing can be computed there, and none of the three is ready.
 absl::Status CheckSettled(const std::array<EpochClaim, 3>& claims);
 
 // What a server tells both others when it has prepared: 3 (1) | refresh (16) | into (8).

@@ -95,9 +95,20 @@ TEST(EpochAgreementTest, ANewcomerJoinsIfAllThreeSaySo) {
   ExpectStop({Replaces(At(4, 7), 2), Replaces(Empty(), 1), old}, "run mpc-admin replace-party 1");
   ExpectStop({Busy(old), Replaces(Empty(), 1), old}, "run mpc-admin replace-party 1");
   ExpectStop({old, Replaces(At(3, 1), 1), old}, "put back from a backup");
-  // In a realm that is new an empty server is nothing special.
-  ExpectSteps({At(1, 0), Empty(), Empty()}, {Step::kStay, Step::kStay, Step::kStay});
-  ExpectSteps({At(1, 0), Empty(), At(1, 0)}, {Step::kStay, Step::kStay, Step::kStay});
+}
+
+// In the first epoch too: whether it lost its keys or was never initialised, nobody logs in beside it.
+TEST(EpochAgreementTest, AnEmptyStoreIsNotReadyBesideTheOthers) {
+  ExpectStop({At(1, 0), Empty(), At(1, 0)}, "if data is lost run mpc-admin replace-party 1");
+  ExpectStop({At(1, 0), Empty(), At(1, 0)}, "if it is being made run mpc-admin init-realm again");
+  ExpectStop({Empty(), At(1, 0), Empty()}, "the store of server 0 and server 2 is empty");
+  EXPECT_TRUE(CheckSettled({Empty(), Empty(), Empty()}).ok()) << "before init-realm";
+  EXPECT_TRUE(CheckSettled({At(1, 0), At(1, 0), At(1, 0)}).ok());
+  const EpochClaim old = Replaces(At(1, 0), 1);
+  EXPECT_TRUE(CheckSettled({old, Replaces(Empty(), 1), old}).ok());
+  EpochClaim receiving = At(2, 7);
+  receiving.empty = receiving.receiving = true;
+  EXPECT_TRUE(CheckSettled({At(2, 7), receiving, At(2, 7)}).ok());
   EXPECT_EQ(Receiver({At(1, 0), Empty(), At(1, 0)}), std::nullopt);
 }
 

@@ -282,12 +282,6 @@ void AskToReplace(EngineState& state, int party, absl::Time deadline,
   state.executor->Wake();
 }
 
-bool WantsToReplace(EngineState& state) {
-  if (!state.beside_empty) return false;
-  const absl::MutexLock lock(&state.waiting.mu);
-  return state.waiting.replace.has_value();
-}
-
 void FailExpiredReplace(EngineState& state, absl::Time now) {
   {
     const absl::MutexLock lock(&state.waiting.mu);
@@ -354,9 +348,6 @@ absl::Status SettleEpoch(EngineState& state, PeerSession& session,
     }
     AnswerReplace(state, absl::OkStatus());
   }
-  int empty = 0;
-  for (const EpochClaim& claim : claims) empty += claim.empty;
-  state.beside_empty = empty == 1 && !receiver.has_value();
   return absl::OkStatus();
 }
 

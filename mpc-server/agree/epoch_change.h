@@ -34,8 +34,6 @@ absl::StatusOr<EpochClaim> OwnClaim(EngineState& state);
 // one again takes the place of the first, whose caller may be gone: a tool that was killed and runs
 // anew need not wait until that has expired at some of the three.
 void AskToReplace(EngineState& state, int party, absl::Time deadline, JobEngine::DrawCallback done);
-// Whether the present session should end for it.
-bool WantsToReplace(EngineState& state);
 void FailExpiredReplace(EngineState& state, absl::Time now);
 
 // After both greetings: brings this server into the session's epoch. An error ends the session.

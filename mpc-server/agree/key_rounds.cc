@@ -375,7 +375,8 @@ void VoteOnKeyRound(EngineState& state, Ballot& ballot) {
 
 void FailExpiredKeyRounds(EngineState& state, absl::Time now) {
   FailUntil(state, now,
-            "the two other servers did not get the same request, or are not connected");
+            "not computed in time: the two other servers did not get the same request, are not "
+            "connected or are too slow; see mpc-admin status");
 }
 
 void FailAllKeyRounds(EngineState& state, const std::string& why) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Waits that end in time when the machine's clock is set back meanwhile: absl's wait until a time of
-// the wall clock, by a day for a day.
+// Times and waits for which it is nothing that the machine's clock is set meanwhile: absl's wait until a
+// time of the wall clock, which set back by a day is a day longer.
 #ifndef MPC_SERVER_BASE_STEADY_WAIT_H_
 #define MPC_SERVER_BASE_STEADY_WAIT_H_
 
@@ -11,12 +11,21 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 
 namespace mpckdc {
 
 // What is longer is infinite, and a time_point would not hold it.
 inline constexpr absl::Duration kLongestWait = absl::Hours(24 * 365);
+
+// For what is measured within this process: goes on with the time that passes, whoever sets the clock.
+// As absl::Now() was when it was first asked for, so that no time looks like the machine's start.
+inline absl::Time SteadyNow() {
+  const auto since = std::chrono::steady_clock::now().time_since_epoch();
+  static const absl::Time start = absl::Now() - absl::FromChrono(since);
+  return start + absl::FromChrono(since);
+}
 
 class SteadyCondition {
  public:
@@ -26,6 +35,9 @@ class SteadyCondition {
     Lock lock{mutex};
     changed_.wait_for(lock, absl::ToChronoNanoseconds(std::min(time, kLongestWait)));
   }
+  // The same, until a time of SteadyNow().
+  void WaitUntil(absl::Mutex* mutex, absl::Time time) { WaitFor(mutex, time - SteadyNow()); }
+  void Wait(absl::Mutex* mutex) { WaitFor(mutex, kLongestWait); }
   void SignalAll() { changed_.notify_all(); }
 
  private:
@@ -53,12 +65,11 @@ class SteadyNotification {
   }
   // Whether it has been notified.
   bool WaitFor(absl::Duration time) const {
-    const auto end = std::chrono::steady_clock::now() + absl::ToChronoNanoseconds(std::min(time, kLongestWait));
+    const absl::Time end = SteadyNow() + time;
     const absl::MutexLock lock(&mutex_);
     while (!notified_) {
-      const absl::Duration left = absl::FromChrono(end - std::chrono::steady_clock::now());
-      if (left <= absl::ZeroDuration()) return false;
-      changed_.WaitFor(&mutex_, left);
+      if (SteadyNow() >= end) return false;
+      changed_.WaitUntil(&mutex_, end);
     }
     return true;
   }

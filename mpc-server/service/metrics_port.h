@@ -2,7 +2,8 @@
 //
 // http://LISTEN/metrics, for the collector: one thread that waits for nobody. Who is silent, or reads
 // slowly, has a place until others want it (wire/callers.h) and at most kHandshakeTimeout, and keeps
-// neither the collector nor anything else of the server waiting.
+// neither the collector nor anything else of the server waiting. (prometheus-cpp's own port, civetweb,
+// reads with each of its threads from who came first, for half a minute: so many strangers shut it.)
 #ifndef MPC_SERVER_SERVICE_METRICS_PORT_H_
 #define MPC_SERVER_SERVICE_METRICS_PORT_H_
 

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/time/clock.h"
 #include "mpc-server/base/status_macros.h"
 
 namespace mpckdc {
@@ -27,7 +26,7 @@ absl::Status PgPool::Start() {
   absl::Status started;
   {
     const absl::MutexLock lock(&mutex_);
-    started = Await(absl::Now() + limits::kDatabaseStart, [this] {
+    started = Await(SteadyNow() + limits::kDatabaseStart, [this] {
       mutex_.AssertHeld();
       return !idle_.empty() || (!failure_.ok() && !absl::IsUnavailable(failure_));
     });
@@ -68,8 +67,8 @@ void PgPool::Connector() {
     mutex_.Lock();
     const bool failed = !made.ok();
     Offer(lane, std::move(made), generation);
-    const absl::Time again = absl::Now() + limits::kDatabaseRetry;
-    while (failed && !stopping_ && absl::Now() < again) changed_.WaitWithDeadline(&mutex_, again);
+    const absl::Time again = SteadyNow() + limits::kDatabaseRetry;
+    while (failed && !stopping_ && SteadyNow() < again) changed_.WaitUntil(&mutex_, again);
   }
   mutex_.Unlock();
 }
@@ -122,12 +121,13 @@ void PgPool::Offer(int lane, absl::StatusOr<std::unique_ptr<PgConnection>> made,
 absl::Status PgPool::Await(absl::Time end, std::function<bool()> done) {
   while (!done()) {
     if (stopping_) return absl::UnavailableError("the server is stopping");
-    if (changed_.WaitWithDeadline(&mutex_, end) && !done()) {
+    if (SteadyNow() >= end) {
       if (!failure_.ok()) return failure_;
       return absl::UnavailableError(
           "all connections to the database of the share store are in use, or it does not answer: "
           "look at its load");
     }
+    changed_.WaitUntil(&mutex_, end);
   }
   return absl::OkStatus();
 }
@@ -155,7 +155,7 @@ absl::StatusOr<PgPool::Lease> PgPool::Take(bool writer) {
   if (!failure_.ok()) return failure_;
   const uint64_t attempts = attempts_;
   if (!writer) ++readers_wanted_;
-  const absl::Status waited = Await(absl::Now() + limits::kDatabaseWait, [&] {
+  const absl::Status waited = Await(SteadyNow() + limits::kDatabaseWait, [&] {
     mutex_.AssertHeld();
     if (writer) {
       for (Lane& lane : lanes_) {
@@ -177,13 +177,14 @@ absl::StatusOr<PgPool::Lease> PgPool::Take(bool writer) {
 
 absl::Status PgPool::TakeTurn() {
   const absl::MutexLock lock(&mutex_);
-  const absl::Time end = absl::Now() + limits::kDatabaseLock;
+  const absl::Time end = SteadyNow() + limits::kDatabaseLock;
   while (turn_taken_) {
-    if (changed_.WaitWithDeadline(&mutex_, end) && turn_taken_) {
+    if (SteadyNow() >= end) {
       return absl::UnavailableError(
           "other enrolments have been writing to the database for long: look at its load, and ask "
           "again");
     }
+    changed_.WaitUntil(&mutex_, end);
   }
   turn_taken_ = true;
   return absl::OkStatus();
@@ -226,7 +227,7 @@ absl::Status PgPool::Replace(Lease* lease, bool unsure, absl::Duration limit) {
   const absl::MutexLock lock(&mutex_);
   if (lease->generation == generation_) DropIdle();
   lease->connection.reset();
-  const absl::Time end = absl::Now() + limit;
+  const absl::Time end = SteadyNow() + limit;
   if (lease->lane == kReader) {
     --readers_;  // until there is another
     ++readers_wanted_;

@@ -22,6 +22,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "mpc-server/base/limits.h"
+#include "mpc-server/base/steady_wait.h"
 #include "mpc-server/store/kv.h"
 #include "mpc-server/store/postgres_connection.h"
 #include "mpc-server/store/postgres_memory.h"
@@ -88,7 +89,7 @@ class PgPool {
   const std::unique_ptr<DatabaseMemory> memory_;
 
   mutable absl::Mutex mutex_;
-  absl::CondVar changed_;
+  SteadyCondition changed_;
   std::vector<std::unique_ptr<PgConnection>> idle_ ABSL_GUARDED_BY(mutex_);
   std::array<Lane, limits::kDatabaseWriters> lanes_ ABSL_GUARDED_BY(mutex_);
   size_t readers_ ABSL_GUARDED_BY(mutex_) = 0;         // idle and taken
