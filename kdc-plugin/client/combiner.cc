@@ -160,6 +160,12 @@ bool ForEach(std::vector<PartSum>& parts, const Answers& answers, F f) {
 bool Combiner::Vote(const Sender& from, v1::Verdict verdict, const std::string& detail) {
   answered_[from.server] = true;
   ++count_;
+  if (!v1::Verdict_IsValid(verdict) || verdict == v1::VERDICT_UNSPECIFIED) {
+    Fail(Outage(absl::StrCat(from.name(), ": no verdict that there is (", verdict,
+                             "); are the versions of the KDC's plugin and this server compatible?"),
+                MPC_WRONG_ANSWERS));
+    return true;
+  }
   const mpc_verdict ours = FromWire(verdict);
   if (ours == MPC_UNAVAILABLE || ours == MPC_UNPROVED) {
     Fail({ours, Describe(verdict, detail, from.name()),
@@ -230,9 +236,11 @@ bool JobCombiner::Add(const Sender& from, const v1::JobAnswer& answer) {
 bool JobCombiner::TakeOutputs(const Sender& from, const v1::JobAnswer& answer) {
   const std::optional<AnswerKeys> keys = DecodeAnswerKeys(answer.keys());
   if (!keys.has_value() || !answer.detail().empty() || !ForEachPart(answer, SizesFit)) {
-    Fail(Unavailable(absl::StrCat(from.name(), ": an answer of the wrong size",
-                                  "; are the versions of the KDC's plugin and this server "
-                                  "compatible?")));
+    // Whatever the job was: no server that is well says so, and another triple is asked.
+    Fail(Outage(absl::StrCat(from.name(), ": an answer of the wrong size",
+                             "; are the versions of the KDC's plugin and this server "
+                             "compatible?"),
+                MPC_WRONG_ANSWERS));
     return false;
   }
   if (first_ok_.empty()) {
@@ -291,7 +299,8 @@ bool TagCombiner::Add(const Sender& from, const v1::TagAnswer& answer) {
     const std::optional<AnswerKeys> keys = DecodeAnswerKeys(answer.keys());
     if (!keys.has_value() || !answer.detail().empty() ||
         answer.tag_share().size() != MPC_TAG_BYTES) {
-      Fail(Unavailable(absl::StrCat(from.name(), ": a tag answer of the wrong size")));
+      Fail(Outage(absl::StrCat(from.name(), ": a tag answer of the wrong size"),
+                  MPC_WRONG_ANSWERS));
       return true;
     }
     OutputJoiner::Answer(joiner(), from.party, *keys)

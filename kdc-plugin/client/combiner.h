@@ -58,8 +58,13 @@ class Combiner {
   absl::Time sent() const { return sent_; }
   // Calls back with the outcome; once.
   virtual void Deliver() = 0;
+  virtual bool is_tag() const { return false; }
   // Which servers contradict each other; empty if none do.
   const std::string& accusation() const { return accusation_; }
+  // Why its answers were none, or contradicted each other; empty if they did not.
+  std::string WhatWasWrong() const {
+    return outcome_.outage == MPC_WRONG_ANSWERS ? outcome_.detail : "";
+  }
 
  protected:
   Combiner() = default;
@@ -132,6 +137,7 @@ class TagCombiner final : public Combiner {
 
   bool Add(const Sender& from, const v1::TagAnswer& answer);
   void Deliver() override;
+  bool is_tag() const override { return true; }
 
  private:
   const mpc_tag_done done_;

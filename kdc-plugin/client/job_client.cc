@@ -340,6 +340,9 @@ void JobClient::OnAnswers(int server, v1::ServerMessage& message) {
     const Burst burst;  // what the answers lead to
     for (auto& pending : finished) {
       if (!pending->accusation().empty()) LogAccusation(pending->accusation());
+      if (const std::string wrong = pending->WhatWasWrong(); pending->is_tag() && !wrong.empty()) {
+        observer_->OnWrongTag(which_.number, wrong);
+      }
       pending->Deliver();
     }
   }

@@ -44,6 +44,9 @@ class TripleObserver {
  public:
   virtual ~TripleObserver() = default;
   virtual void OnTriple(int triple, bool connected, const std::string& why) = 0;
+  // Its answers to a request for a tag were none, or contradicted each other. Of jobs their callback
+  // is told.
+  virtual void OnWrongTag(int triple, const std::string& why) = 0;
 };
 
 // Of one seal of a job, of (16 zero bytes | plaintext).

@@ -480,6 +480,11 @@ void ServerStream::Welcomed(Call* call, const v1::Welcome& welcome) {
     judgement = absl::FailedPreconditionError(
         absl::StrCat("the server (", OnOneLine(welcome.software()), ") chose protocol version ",
                      welcome.version(), ", this KDC speaks ", kVersionMin, " to ", kVersionMax));
+  } else if (welcome.max_message_bytes() != 0 &&
+             welcome.max_message_bytes() < kMaxBatchBytes) {
+    judgement = absl::FailedPreconditionError(
+        absl::StrCat("the server takes messages of ", welcome.max_message_bytes(),
+                     " bytes, and those of this KDC have up to ", kMaxBatchBytes));
   } else {
     judgement = owner_->OnWelcome(index_, welcome, call->CertificateName());
   }

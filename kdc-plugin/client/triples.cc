@@ -306,6 +306,26 @@ void Triples::Learn(const Attempt& attempt, const mpc_result& result, absl::Time
   state.nearness = first || took < state.nearness ? took : state.nearness + took / 256;
 }
 
+// Its tickets cannot be finished, which is as good as no job of them.
+void Triples::OnWrongTag(int triple, const std::string& why) {
+  std::string line;
+  {
+    absl::MutexLock lock(&mu_);
+    State& state = states_[static_cast<size_t>(triple)];
+    if (states_.size() == 1 || !state.healthy() || stopping_) return;
+    const absl::Time now = SteadyNow();
+    const bool again = now < state.wrong_tag_at + kWrongTagAgain;
+    state.pause = again ? std::min(2 * state.pause, kProbeMax) : kProbeMin;
+    state.wrong_tag_at = now;
+    state.probe_at = now + state.pause;
+    state.failed = true;
+    state.failed_at = now;
+    (void)NoteHealth(now);  // it was healthy: no outage is over by this
+    line = Change(triple, why);
+  }
+  Log(LOG_ERR, line);
+}
+
 // Of one that names a grant none are known; who has a grant is no stranger.
 Triples::KeyHandles Triples::HandlesOf(const Attempt& attempt) {
   KeyHandles handles;

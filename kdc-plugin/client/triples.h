@@ -8,8 +8,8 @@
 //                 triple j of n are j + n, j + 2n, ...
 //
 // A triple is healthy while its three streams are up. It is taken out at once when one ends, when a
-// server says that the three cannot compute, when they contradict each other, or when one says
-// nothing for a while. It is back when it is connected anew, or when a job that tries it, one at a
+// server says that the three cannot compute, when they contradict each other or the answer of one is
+// none, of a job or of a tag, or when one says nothing for a while. It is back when it is connected anew, or when a job that tries it, one at a
 // time, is computed. A job that was lost so, and may be repeated, is sent once more in the time
 // that it has: to another healthy triple or, if the lost connection was all, the same. The servers
 // judge the same pre-authentication again for the same KDC (mpc-server/doc/jobs.md, "Grants").
@@ -55,6 +55,9 @@ namespace mpckdc::client {
 // Of a triple that failed while it was connected: until one job tries it, doubled each time.
 inline constexpr absl::Duration kProbeMin = absl::Milliseconds(250);
 inline constexpr absl::Duration kProbeMax = absl::Seconds(5);
+// One that gives wrong tags computes jobs all the same, so that each trial brings it back: it is out
+// for longer each time that this happens again within so long.
+inline constexpr absl::Duration kWrongTagAgain = absl::Seconds(20);
 // The part of a job's time after which its triple is given up if a server said nothing in it.
 inline constexpr double kSilentPart = 0.4;
 // A job that has less left is not sent again, and waits for no triple.
@@ -82,6 +85,7 @@ class Triples : public TripleObserver {
 
   // TripleObserver
   void OnTriple(int triple, bool connected, const std::string& why) override;
+  void OnWrongTag(int triple, const std::string& why) override;
 
  private:
   struct Attempt;
@@ -96,6 +100,7 @@ class Triples : public TripleObserver {
     absl::Time good_at = absl::InfinitePast();  // the last answer that was one
     absl::Time failed_at = absl::InfinitePast();
     absl::Duration pause = kProbeMin;
+    absl::Time wrong_tag_at = absl::InfinitePast();  // when it was last taken out for one
     size_t jobs = 0;                                 // under way
     absl::Duration nearness = absl::ZeroDuration();  // of the quickest answers; 0: not known yet
   };

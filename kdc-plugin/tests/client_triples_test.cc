@@ -432,6 +432,85 @@ TEST_F(TriplesTest, OneMachineThatContradictsTheTwoOthersIsNotAskedForever) {
   }
 }
 
+// Nor is what is no answer: of another size, a verdict that there is not, a text beside an OK.
+struct Lie {
+  const char* name;
+  void (*tell)(v1::JobAnswer&);
+};
+class NoAnswerTest : public TriplesTest, public ::testing::WithParamInterface<Lie> {};
+
+TEST_P(NoAnswerTest, OfOneMachineIsNotAskedForForever) {
+  StartBoth();
+  for (auto& party : realm_.parties) party->behaviour.delay_ms = 30;  // the other is nearer
+  second_[1]->behaviour.job = GetParam().tell;
+  Forget();
+  int failed = 0;
+  for (int i = 0; i < 10; ++i) failed += Login().verdict != MPC_OK;
+  EXPECT_LE(failed, 2);
+  EXPECT_GT(received_[1], 0) << "none asked it: nothing was tested";
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Lies, NoAnswerTest,
+    ::testing::Values(
+        Lie{"AnotherSize", [](v1::JobAnswer& a) { a.clear_seals(); }},
+        Lie{"NoKeys", [](v1::JobAnswer& a) { a.clear_keys(); }},
+        Lie{"AText", [](v1::JobAnswer& a) { a.set_detail("all is well"); }},
+        Lie{"AnotherVerdict", [](v1::JobAnswer& a) { a.set_verdict(static_cast<v1::Verdict>(77)); }},
+        Lie{"NoVerdict", [](v1::JobAnswer& a) { a.clear_verdict(); }}),
+    [](const auto& info) { return std::string(info.param.name); });
+
+// Its jobs are good, and what finishes a ticket is not.
+struct TagLie {
+  const char* name;
+  void (*tell)(v1::TagAnswer&);
+};
+class WrongTagTest : public TriplesTest, public ::testing::WithParamInterface<TagLie> {};
+
+TEST_P(WrongTagTest, OfOneMachineIsNotAskedForForever) {
+  StartBoth();
+  for (auto& party : realm_.parties) party->behaviour.delay_ms = 30;  // the other is nearer
+  second_[1]->behaviour.tag = GetParam().tell;
+  Forget();
+  int failed = 0;
+  for (int i = 0; i < 12; ++i) {
+    const Answer login = Login();
+    EXPECT_EQ(login.verdict, MPC_OK) << login.detail;
+    failed += Tag(login.id, 0, std::string(20, 'c')).verdict != MPC_OK;
+  }
+  EXPECT_LE(failed, 4);
+  EXPECT_GT(received_[1], 0) << "none asked it: nothing was tested";
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Lies, WrongTagTest,
+    ::testing::Values(
+        TagLie{"AnotherSize", [](v1::TagAnswer& a) { a.mutable_tag_share()->push_back('x'); }},
+        TagLie{"Altered", [](v1::TagAnswer& a) { (*a.mutable_tag_share())[3] ^= 1; }},
+        TagLie{"AnotherVerdict", [](v1::TagAnswer& a) { a.set_verdict(v1::VERDICT_REFUSED); }}),
+    [](const auto& info) { return std::string(info.param.name); });
+
+// It takes messages into which no job fits.
+TEST_F(TriplesTest, OneMachineThatTakesNoJobsIsNotAskedForever) {
+  second_[1]->behaviour.welcome = [](v1::Welcome& w) {
+    w.set_cluster(2);
+    w.set_max_message_bytes(1);
+  };
+  for (auto& party : realm_.parties) party->behaviour.delay_ms = 30;  // the other is nearer
+  mpc_options options = realm_.Options(2000);
+  options.triples = 2;
+  for (int i = 0; i < 3; ++i) options.servers[3 + i] = addresses_[i].c_str();
+  StartClient(options);
+  WaitUntilUp();
+  const absl::Time end = absl::Now() + absl::Seconds(10);
+  while (Streams(second_) < 3 && absl::Now() < end) absl::SleepFor(absl::Milliseconds(10));
+  absl::SleepFor(absl::Milliseconds(100));  // the welcomes
+  int failed = 0;
+  for (int i = 0; i < 10; ++i) failed += Login().verdict != MPC_OK;
+  EXPECT_LE(failed, 2);
+  EXPECT_THAT(Logged(), HasSubstr("takes messages of 1 bytes"));
+}
+
 TEST_F(TriplesTest, EachHasItsClusterNumber) {
   second_[2]->behaviour.welcome = [](v1::Welcome& w) { w.set_cluster(1); };
   mpc_options options = realm_.Options(1000);

@@ -202,6 +202,20 @@ TEST_F(RunTest, StatusShowsWhoIsMissing) {
   EXPECT_EQ(status["servers"][2]["reachable"], false);
 }
 
+// An address that stands twice in the configuration, or a server that says it is another: the third is
+// not asked at all, and nothing that the answers say by themselves is wrong.
+TEST_F(RunTest, StatusSeesThatTheThreeAreNotThree) {
+  v1::StatusReply& status = realm_.servers[2]->status();
+  const v1::StatusReply good = status;
+  status.set_party(1);
+  Expect(1, {"status"}, {"ready"}, {"are both of party 1", "mpc-admin doctor"});
+  status = good;
+  status.set_triple(7);
+  Expect(1, {"status"}, {"ready"}, {"are of triples"});
+  status = good;
+  Expect(0, {"status"});
+}
+
 TEST_F(RunTest, DoctorNamesServicesWhoseTicketsDoNotAge) {
   Enroll(0, "HTTP/www.example.com");
   Expect(0, {"doctor"}, {}, {});

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -99,6 +100,19 @@ TEST(ConsoleTest, WhateverIsSaidIsOneLineWithoutEscapes) {
   console.Print(Table{{"\033[1m", "e"}, {"ü", "f"}});
   EXPECT_EQ(out.str(), "a\\x0ab\\x1b[2J\n\\x1b[1m  e\nü       f\n");
   EXPECT_EQ(err.str(), "c\\x0dd\n");
+}
+
+// The value is the same; a terminal that shows it obeys nothing in it.
+TEST(ConsoleTest, JsonHasNoEscapesEither) {
+  std::ostringstream out, err;
+  Console console(&out, &err, {.json = true});
+  const nlohmann::json value = {{"ü \u20ac \u2027\u202f\u2065",
+                                 "\033[2J\x7f\u0080\u009b\u2028\u202e\u2066\u2069 \u00a0"}};
+  console.Print(value);
+  EXPECT_EQ(nlohmann::json::parse(out.str()), value);
+  EXPECT_THAT(out.str(),
+              HasSubstr("\"\\u001b[2J\\u007f\\u0080\\u009b\\u2028\\u202e\\u2066\\u2069 \u00a0\""));
+  EXPECT_THAT(out.str(), HasSubstr("ü \u20ac \u2027\u202f\u2065"));
 }
 
 constexpr char kGoodConfig[] =

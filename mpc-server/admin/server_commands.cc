@@ -417,9 +417,7 @@ absl::StatusOr<ExitCode> StatusCommand(Session& session) {
   }
   const std::vector<std::string> wrong = WrongWithinParties(triples);
   all_ready &= wrong.empty();
-  if (triples.size() > 1) {
-    all_ready &= absl::c_all_of(triples, [](const Survey& s) { return WhyNotHealthy(s).empty(); });
-  }
+  all_ready &= absl::c_all_of(triples, [](const Survey& s) { return WhyNotHealthy(s).empty(); });
   session.console.Print(StatusJson(session, triples));
   session.console.Print(table);
   if (triples.size() > 1) session.console.Print(TripleTable(triples));
@@ -427,6 +425,13 @@ absl::StatusOr<ExitCode> StatusCommand(Session& session) {
     session.console.Print(databases);
   }
   for (const Survey& survey : triples) RemarkOn(survey, session.console);
+  // Of several the table has said it. Where each is ready, it is that they are not the three.
+  if (triples.size() == 1 && absl::c_all_of(triples.front(), [](const SurveyedServer& server) {
+        return server.error.ok() && IsReady(server.status);
+      })) {
+    const std::string why = WhyNotHealthy(triples.front());
+    if (!why.empty()) session.console.Remark(why);
+  }
   for (const std::string& what : wrong) session.console.Remark(what);
   if (!all_there || !all_ready) session.console.Remark("  next: mpc-admin doctor");
   if (!all_there) return ExitCode::kUnavailable;
