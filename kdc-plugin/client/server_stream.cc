@@ -383,15 +383,15 @@ absl::Status ServerStream::Enqueue(absl::string_view entry, bool holds_shares) {
   if (!open && !connectable) {
     return absl::UnavailableError(absl::StrCat(address_, ": ", down_reason_));
   }
-  if (entry.size() > message_limit_) {
+  if (entry.size() > kMaxBatchBytes) {
     return absl::ResourceExhaustedError(absl::StrCat(
-        address_, ": a job of ", entry.size(), " bytes, the server takes ", message_limit_));
+        address_, ": a job of ", entry.size(), " bytes, the server takes ", kMaxBatchBytes));
   }
   if (queued_bytes_ + entry.size() > kMaxQueuedBytes) {
     return absl::ResourceExhaustedError(
         absl::StrCat(address_, ": ", queued_bytes_, " bytes wait to be sent"));
   }
-  if (queue_.empty() || queue_.back().size() + entry.size() > message_limit_ ||
+  if (queue_.empty() || queue_.back().size() + entry.size() > kMaxBatchBytes ||
       queue_.back().entries() >= kMaxBatchJobs) {
     queue_.emplace_back();
   }
@@ -498,8 +498,6 @@ void ServerStream::Welcomed(Call* call, const v1::Welcome& welcome) {
     state_ = State::kUp;
     stood_ = true;
     backoff_ = kBackoffMin;
-    const size_t theirs = welcome.max_message_bytes();
-    message_limit_ = theirs == 0 ? kMaxBatchBytes : std::min(theirs, kMaxBatchBytes);
   }
   WriteNext();
 }

@@ -231,7 +231,6 @@ class ServerStream {
   std::string down_reason_ ABSL_GUARDED_BY(mu_) = "not connected yet";
   std::deque<MessageBuffer> queue_ ABSL_GUARDED_BY(mu_);
   size_t queued_bytes_ ABSL_GUARDED_BY(mu_) = 0;
-  size_t message_limit_ ABSL_GUARDED_BY(mu_) = kMaxBatchBytes;
   absl::Time attempt_started_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
   absl::Time next_attempt_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
   size_t unanswered_ ABSL_GUARDED_BY(mu_) = 0;  // jobs and tag requests

@@ -26,36 +26,6 @@ absl::string_view FirstColumns(absl::string_view line, size_t width) {
   return line;
 }
 
-// JSON escapes what is below a space. The others of which OnOneLine() keeps none are escaped here, as
-// they stand in strings alone: the same value, and nothing that a terminal obeys.
-std::string EscapeForTerminal(absl::string_view json) {
-  std::string out;
-  for (size_t i = 0; i < json.size();) {
-    const auto byte = [&](size_t at) {
-      return at < json.size() ? static_cast<unsigned char>(json[at]) : 0u;
-    };
-    unsigned character = 0;
-    size_t bytes = 1;
-    if (byte(i) == 0x7F) {
-      character = 0x7F;
-    } else if (byte(i) == 0xC2 && byte(i + 1) < 0xA0) {
-      character = byte(i + 1), bytes = 2;
-    } else if (byte(i) == 0xE2 && (byte(i + 1) == 0x80 || byte(i + 1) == 0x81)) {
-      const unsigned turns = 0x2000 + (byte(i + 1) - 0x80) * 0x40 + (byte(i + 2) - 0x80);
-      const bool harmful =
-          (turns >= 0x2028 && turns <= 0x202E) || (turns >= 0x2066 && turns <= 0x2069);
-      if (harmful) character = turns, bytes = 3;
-    }
-    if (character != 0) {
-      absl::StrAppendFormat(&out, "\\u%04x", character);
-    } else {
-      out += json[i];
-    }
-    i += bytes;
-  }
-  return out;
-}
-
 }  // namespace
 
 void Console::Print(const Table& given) {
@@ -80,10 +50,9 @@ void Console::Print(const Table& given) {
 
 void Console::Print(const nlohmann::json& value) {
   if (!settings_.json) return;
-  // Names are bytes: what is not UTF-8 is replaced rather than refused.
-  out_ << EscapeForTerminal(
-              value.dump(2, ' ', false, nlohmann::json::error_handler_t::replace))
-       << "\n";
+  // Names are bytes: what is not UTF-8 is replaced rather than refused. And what is not ASCII is
+  // escaped, for a terminal obeys some of it.
+  out_ << value.dump(2, ' ', true, nlohmann::json::error_handler_t::replace) << "\n";
 }
 
 void Console::BeginScreen() {

@@ -106,13 +106,11 @@ TEST(ConsoleTest, WhateverIsSaidIsOneLineWithoutEscapes) {
 TEST(ConsoleTest, JsonHasNoEscapesEither) {
   std::ostringstream out, err;
   Console console(&out, &err, {.json = true});
-  const nlohmann::json value = {{"ü \u20ac \u2027\u202f\u2065",
-                                 "\033[2J\x7f\u0080\u009b\u2028\u202e\u2066\u2069 \u00a0"}};
+  const nlohmann::json value = {{"ü", "\033[2J\x7f\u0080\u009b\u2028\u202e\u2066\u2069"}};
   console.Print(value);
   EXPECT_EQ(nlohmann::json::parse(out.str()), value);
-  EXPECT_THAT(out.str(),
-              HasSubstr("\"\\u001b[2J\\u007f\\u0080\\u009b\\u2028\\u202e\\u2066\\u2069 \u00a0\""));
-  EXPECT_THAT(out.str(), HasSubstr("ü \u20ac \u2027\u202f\u2065"));
+  EXPECT_THAT(out.str(), HasSubstr("\"\\u001b[2J\\u007f\\u0080\\u009b\\u2028\\u202e\\u2066\\u2069\""));
+  EXPECT_THAT(out.str(), HasSubstr("\"\\u00fc\""));
 }
 
 constexpr char kGoodConfig[] =
