@@ -28,14 +28,25 @@ function(mpckdc_sanitize_control)
   add_executable(sanitize_control ${CMAKE_SOURCE_DIR}/integration-tests/sanitize/control.cc)
   target_link_libraries(sanitize_control PRIVATE absl::synchronization Threads::Threads)
   set(bugs "heap:heap-buffer-overflow" "overflow:signed integer overflow")
+  set(rpc_bugs)
   if(MPCKDC_SANITIZE STREQUAL thread)
     set(bugs "race:data race" "mutex:mutex. nothing found")
+    add_executable(sanitize_rpc_control ${CMAKE_SOURCE_DIR}/integration-tests/sanitize/rpc_control.cc)
+    target_link_libraries(sanitize_rpc_control PRIVATE
+      gRPC::grpc++ absl::any_invocable absl::synchronization absl::time Threads::Threads)
+    # The race that was planted, and no other: its function.
+    set(rpc_bugs "handler:SUMMARY.*data race.*CountCall" "handler_mutex:handler_mutex. nothing found"
+      "handed:SUMMARY.*data race.*(Alter|HandOver)" "handed_before:handed_before. nothing found")
   endif()
-  foreach(bug ${bugs})
-    string(REGEX MATCH "^([a-z]+):(.*)$" matched ${bug})
+  foreach(bug ${bugs} ${rpc_bugs})
+    string(REGEX MATCH "^([a-z_]+):(.*)$" matched ${bug})
+    set(program sanitize_control)
+    if(bug IN_LIST rpc_bugs)
+      set(program sanitize_rpc_control)
+    endif()
     # The exit status of what was found would hide whether it was.
     add_test(NAME sanitize_control_${CMAKE_MATCH_1}
-      COMMAND sh -c "$<TARGET_FILE:sanitize_control> ${CMAKE_MATCH_1} || true")
+      COMMAND sh -c "$<TARGET_FILE:${program}> ${CMAKE_MATCH_1} || true")
     set_tests_properties(sanitize_control_${CMAKE_MATCH_1} PROPERTIES
       PASS_REGULAR_EXPRESSION "${CMAKE_MATCH_2}")
   endforeach()

@@ -41,7 +41,9 @@ GTEST_FILTER+=:SecretTest.PagesAreLockedNotDumpedAndWipedOnFork:SecretDeathTest.
 if [ "$sanitizer" = thread ]; then GTEST_FILTER+=:ThreeServersTest.ThousandsOfLongTicketsEndNoStream; fi
 export GTEST_FILTER
 # Who does not find what was planted finds nothing.
-if [ -n "${TARGETS:-}" ]; then ninja -C "$folder" sanitize_control > "$build/log/sanitize-control.log"; fi
+controls=(sanitize_control)
+if [ "$sanitizer" = thread ]; then controls+=(sanitize_rpc_control); fi
+if [ -n "${TARGETS:-}" ]; then ninja -C "$folder" "${controls[@]}" > "$build/log/sanitize-control.log"; fi
 ctest --test-dir "$folder" --output-on-failure -R '^sanitize_control_'
 
 unit() {

@@ -34,5 +34,16 @@ TEST(RandomSourceTest, SystemRandomDiffersFromCallToCall) {
   EXPECT_NE(a, b);
 }
 
+// An empty vector's data is nullptr, which libsodium forbids; the sanitizers' builds show it.
+TEST(RandomSourceTest, NothingFromNowhereIsFilledWithNothing) {
+  SystemRandom().Fill({});
+  SeededRandomForTest a(1), b(1);
+  std::array<uint8_t, 8> ra{}, rb{};
+  a.Fill({});
+  a.Fill(absl::MakeSpan(ra));
+  b.Fill(absl::MakeSpan(rb));
+  EXPECT_NE(ra, rb) << "no call of its own";
+}
+
 }  // namespace
 }  // namespace mpckdc

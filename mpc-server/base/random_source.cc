@@ -9,12 +9,15 @@
 namespace mpckdc {
 namespace {
 
+// The data of nothing may be nullptr, which libsodium forbids.
 class KernelRandom : public RandomSource {
  public:
   KernelRandom() {
     if (sodium_init() < 0) std::abort();
   }
-  void Fill(absl::Span<uint8_t> out) override { randombytes_buf(out.data(), out.size()); }
+  void Fill(absl::Span<uint8_t> out) override {
+    if (!out.empty()) randombytes_buf(out.data(), out.size());
+  }
 };
 
 }  // namespace
@@ -38,6 +41,7 @@ void SeededRandomForTest::Fill(absl::Span<uint8_t> out) {
   static_assert(sizeof(nonce) == sizeof(calls_));
   std::memcpy(nonce, &calls_, sizeof(nonce));
   ++calls_;
+  if (out.empty()) return;
   crypto_stream_chacha20(out.data(), out.size(), nonce, key_);
 }
 

@@ -186,7 +186,11 @@ struct LeftOnStack {
   size_t other = 0;    // bytes that are neither paint nor zero
 };
 __attribute__((noinline)) LeftOnStack LookBelow(const uint8_t* frame) {
+#ifdef __SANITIZE_ADDRESS__
+  constexpr size_t kCalls = 4096;  // frames have room around each variable
+#else
   constexpr size_t kCalls = 2048;
+#endif
   constexpr size_t kWiping = 128;  // the wiping functions' own calls, at the end of what they wipe
   LeftOnStack left;
   for (size_t depth = kPainted; depth > kCalls; --depth) {

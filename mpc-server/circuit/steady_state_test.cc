@@ -24,6 +24,10 @@ __attribute__((noinline)) void* operator new(size_t size) {
   if (void* p = std::malloc(size)) return p;
   std::abort();
 }
+// As the library's own does; the address sanitizer has one that does not call the one above.
+__attribute__((noinline)) void* operator new(size_t size, const std::nothrow_t&) noexcept {
+  return operator new(size);
+}
 __attribute__((noinline)) void operator delete(void* p) noexcept { std::free(p); }
 __attribute__((noinline)) void operator delete(void* p, size_t) noexcept { std::free(p); }
 
