@@ -73,7 +73,7 @@ function(mpckdc_fuzz_finish)
   add_executable(fuzz_replay ${folder}/replay_main.cc ${sources})
   target_link_libraries(fuzz_replay PRIVATE ${libraries})
   add_test(NAME fuzz_replay COMMAND fuzz_replay ${folder}/corpus)
-  set_tests_properties(fuzz_replay PROPERTIES TIMEOUT 300)
+  set_tests_properties(fuzz_replay PROPERTIES TIMEOUT ${MPCKDC_TEST_SECONDS})
   # A planted bug, and an input that shows it: named, or the test above could not fail.
   add_test(NAME fuzz_replay_control COMMAND fuzz_replay ${folder}/control)
   set_tests_properties(fuzz_replay_control PROPERTIES

@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
+set(MPCKDC_TEST_SECONDS 300)  # then a test has failed; more under a sanitizer
+
 # mpckdc_test(NAME SRCS a_test.cc ... DEPS lib ... [SECONDS n]): one GoogleTest program, one ctest
 # entry. SECONDS: what a long one takes, about; the longest begin first.
 function(mpckdc_test NAME)
@@ -9,7 +11,7 @@ function(mpckdc_test NAME)
   add_executable(${NAME} ${ARG_SRCS})
   target_link_libraries(${NAME} PRIVATE ${ARG_DEPS} GTest::gtest GTest::gmock GTest::gtest_main)
   add_test(NAME ${NAME} COMMAND ${NAME})
-  set_tests_properties(${NAME} PROPERTIES TIMEOUT 300)
+  set_tests_properties(${NAME} PROPERTIES TIMEOUT ${MPCKDC_TEST_SECONDS})
   if(ARG_SECONDS)
     set_tests_properties(${NAME} PROPERTIES COST ${ARG_SECONDS})
   endif()
@@ -20,7 +22,7 @@ function(mpckdc_test_semi_honest NAME)
   if(MPCKDC_TESTS)
     add_test(NAME ${NAME}_semi_honest COMMAND ${NAME} ${ARGN})
     set_tests_properties(${NAME}_semi_honest PROPERTIES
-      ENVIRONMENT "MPCKDC_TESTED_SECURITY=semi-honest" TIMEOUT 300)
+      ENVIRONMENT "MPCKDC_TESTED_SECURITY=semi-honest" TIMEOUT ${MPCKDC_TEST_SECONDS})
   endif()
 endfunction()
 

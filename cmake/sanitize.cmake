@@ -4,6 +4,7 @@
 set(MPCKDC_SANITIZE "" CACHE STRING "sanitizers: address,undefined or thread")
 
 if(MPCKDC_SANITIZE)
+  set(MPCKDC_TEST_SECONDS 1200)  # a test's own limit: ctest's --timeout is for those without
   # The sanitizer watches what FORTIFY_SOURCE would. GCC warns of more where it is asked to check.
   add_compile_options(-O1 -fno-omit-frame-pointer -fsanitize=${MPCKDC_SANITIZE} -fno-sanitize-recover=all
     -U_FORTIFY_SOURCE -Wno-error)

@@ -336,7 +336,7 @@ struct HalfGates {
   //     round    [round][half][gate]
   class Ahead {
    public:
-    explicit Ahead(const BlockRun& r) : start_(r.start), next_(r.first) {}
+    explicit Ahead(const BlockRun& r) : start_(r.start), first_(r.first), next_(r.first) {}
 
     // From gate `first` on, at least so many.
     MPCKDC_GARBLE_INLINE const Label* From(uint64_t first, size_t gates) {
@@ -383,7 +383,7 @@ struct HalfGates {
     }
 
     const HashKey start_;
-    uint64_t first_ = 0, next_;
+    uint64_t first_, next_;  // none yet: a group without gates is given what it does not read
     alignas(64) Label round_[kAesRounds + 1][2][kRoom];
   };
 
