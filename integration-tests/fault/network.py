@@ -17,6 +17,7 @@ Everything is gone when the namespaces are. Their names hold the id of the proce
 what a killed run has left is removed by the next one.
 """
 
+import itertools
 import os
 import pathlib
 import re
@@ -33,6 +34,7 @@ MACS = {host: f'02:00:00:00:02:{number:02x}' for number, host in enumerate(HOSTS
 MODEM_QUEUE_BYTES = 8192    # in each direction: 8 s at 1 KB/s
 BUCKET_BYTES = 1600         # one full Ethernet frame, the least that lets any through
 _PREFIX = 'mpckdc-fault-'
+_numbers = itertools.count(1)  # no name comes twice: a namespace may outlast its removal
 
 
 class NetworkError(Exception):
@@ -59,7 +61,7 @@ class Network:
 
     def __init__(self):
         self._made = []
-        self._run = f'{_PREFIX}{os.getpid()}-{id(self) & 0xffff:04x}-'
+        self._run = f'{_PREFIX}{os.getpid()}-{next(_numbers)}-'
 
     def __enter__(self):
         try:
