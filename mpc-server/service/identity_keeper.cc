@@ -117,6 +117,13 @@ std::shared_ptr<grpc::ServerCredentials> IdentityKeeper::Credentials() const {
   return WatchedCredentials(key_.path(), certificate_.path(), ca_.path());
 }
 
+TlsPeerOptions IdentityKeeper::ForPeers(TlsPeerOptions options) const {
+  options.certificate_file = certificate_.path();
+  options.key_file = key_.path();
+  options.ca_file = ca_.path();
+  return options;
+}
+
 std::shared_ptr<grpc::ServerCredentials> WatchedCredentials(const std::string& key,
                                                             const std::string& certificate,
                                                             const std::string& ca) {

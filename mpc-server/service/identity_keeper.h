@@ -6,12 +6,15 @@
 //
 //   [identity] files --> changed, and the same at the next look --> CheckOwnIdentity
 //                                                                     |          |
-//                                                                  good: used  bad: what was stays
+//                                             files in memory <-- good: used  bad: what was stays
+//                                              |         |
+//                                            gRPC   lines to peers
 //
 // They are waited for because a renewal may write key and certificate one after the other. gRPC
 // watches files, and would take whatever it finds in them, a key that is not the certificate's too,
 // and then refuse everybody: so it watches files in this process's memory, which only hold what was
-// found good.
+// found good. The lines to the other servers read those too: what comes into the files after they
+// were judged waits until it was.
 #ifndef MPC_SERVER_SERVICE_IDENTITY_KEEPER_H_
 #define MPC_SERVER_SERVICE_IDENTITY_KEEPER_H_
 
@@ -32,6 +35,7 @@
 #include "mpc-server/service/config.h"
 #include "mpc-server/service/own_identity.h"
 #include "mpc-server/wire/socket.h"
+#include "mpc-server/wire/tls_channel.h"
 
 namespace mpckdc {
 
@@ -76,6 +80,8 @@ class IdentityKeeper {
 
   // Of the files in memory; this must outlive the port.
   std::shared_ptr<grpc::ServerCredentials> Credentials() const;
+  // `options` with those files, for a connector that this outlives; Reload() it after each renewal.
+  TlsPeerOptions ForPeers(TlsPeerOptions options) const;
   // Of the certificates in use; it is the same object for ever.
   const Authority* authority() const { return &own_authority_; }
   CertificateState State() const;

@@ -139,6 +139,26 @@ TEST_F(IdentityKeeperTest, WhatIsWrongIsSaidAndTheOldOneStays) {
   EXPECT_FALSE(Look().status.ok());
 }
 
+// A renewal goes on while the one before it is taken: the lines get what was judged.
+TEST_F(IdentityKeeperTest, TheLinesToPeersReadNothingThatNobodyJudged) {
+  Open();
+  TlsPeerOptions options;
+  options.realm = config_.realm;
+  options.listen = "127.0.0.1:0";
+  options.peers = {"127.0.0.1:1", "127.0.0.1:1", "127.0.0.1:1"};
+  options = keeper_->ForPeers(options);
+  const auto lines = TlsPeerConnector::Create(options, clock_);
+  ASSERT_TRUE(lines.ok()) << lines.status();
+  const TestCert renewed = Issue(absl::Hours(20));
+  WriteCert(folder_.path(), "p0", renewed);
+  ASSERT_TRUE(Look().renewed);
+  WriteFileForTest(folder_.File("p0.key"), Issue(absl::Hours(20)).key_pem);  // another's
+  WriteFileForTest(folder_.File("ca.pem"), TestAuthority().ca_pem());
+  EXPECT_TRUE((*lines)->Reload().ok());
+  EXPECT_EQ(ReadFileForTest(options.certificate_file), renewed.certificate_pem);
+  EXPECT_EQ(ReadFileForTest(options.ca_file), authority_.ca_pem());
+}
+
 TEST_F(IdentityKeeperTest, AKeyThatOthersMayReadIsNotTaken) {
   Open();
   WriteCert(folder_.path(), "p0", Issue(absl::Hours(20)));

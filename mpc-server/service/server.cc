@@ -182,7 +182,8 @@ absl::Status Server::Impl::OpenLogs() {
 }
 
 absl::Status Server::Impl::StartEngine() {
-  ASSIGN_OR_RETURN(connector_, TlsPeerConnector::Create(PeerOptionsOf(config_, &denied_)));
+  ASSIGN_OR_RETURN(connector_, TlsPeerConnector::Create(
+                                   identity_->ForPeers(PeerOptionsOf(config_, &denied_))));
   peers_ = std::make_unique<TlsPeerLink>(connector_.get());
   executor_ = std::make_unique<ThreadExecutor>(&SystemClock());
   long_executor_ = std::make_unique<ThreadExecutor>(&SystemClock(), limits::kLongRingNiceness);
