@@ -167,7 +167,8 @@ bool Combiner::Vote(const Sender& from, v1::Verdict verdict, const std::string& 
     return true;
   }
   const mpc_verdict ours = FromWire(verdict);
-  if (ours == MPC_UNAVAILABLE || ours == MPC_UNPROVED) {
+  // Not of a tag: the three have computed the job, so that one who cannot finish it is alone with it.
+  if ((ours == MPC_UNAVAILABLE || ours == MPC_UNPROVED) && !is_tag()) {
     Fail({ours, Describe(verdict, detail, from.name()),
           verdict == v1::VERDICT_UNAVAILABLE ? MPC_OUTAGE : MPC_NO_OUTAGE,
           verdict == v1::VERDICT_QUOTA});

@@ -61,9 +61,9 @@ class Combiner {
   virtual bool is_tag() const { return false; }
   // Which servers contradict each other; empty if none do.
   const std::string& accusation() const { return accusation_; }
-  // Why its answers were none, or contradicted each other; empty if they did not.
+  // Why its answers were none, did not come, or contradicted each other; empty if they did not.
   std::string WhatWasWrong() const {
-    return outcome_.outage == MPC_WRONG_ANSWERS ? outcome_.detail : "";
+    return outcome_.outage != MPC_NO_OUTAGE ? outcome_.detail : "";
   }
 
  protected:

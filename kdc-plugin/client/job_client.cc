@@ -340,12 +340,15 @@ void JobClient::OnAnswers(int server, v1::ServerMessage& message) {
     const Burst burst;  // what the answers lead to
     for (auto& pending : finished) {
       if (!pending->accusation().empty()) LogAccusation(pending->accusation());
-      if (const std::string wrong = pending->WhatWasWrong(); pending->is_tag() && !wrong.empty()) {
-        observer_->OnWrongTag(which_.number, wrong);
-      }
+      TellOfWrongTag(*pending);
       pending->Deliver();
     }
   }
+}
+
+void JobClient::TellOfWrongTag(const Combiner& pending) {
+  const std::string wrong = pending.is_tag() ? pending.WhatWasWrong() : "";
+  if (!wrong.empty()) observer_->OnWrongTag(which_.number, wrong);
 }
 
 template <class C, class Answer>
@@ -541,7 +544,10 @@ void JobClient::RunTimer() {
     // After it, since what expired names who is missing, and before anybody is told: who asks again
     // then does not ask the silent connection.
     for (auto& stream : streams_) next = std::min(next, stream->Tick(now));
-    for (auto& pending : finished) pending->Deliver();
+    for (auto& pending : finished) {
+      TellOfWrongTag(*pending);
+      pending->Deliver();
+    }
     finished.clear();  // their sums, now and not when there is work again
     absl::MutexLock lock(&mu_);
     if (stopping_) return;

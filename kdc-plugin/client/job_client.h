@@ -44,8 +44,8 @@ class TripleObserver {
  public:
   virtual ~TripleObserver() = default;
   virtual void OnTriple(int triple, bool connected, const std::string& why) = 0;
-  // Its answers to a request for a tag were none, or contradicted each other. Of jobs their callback
-  // is told.
+  // Its answers to a request for a tag were none, did not come in time, or contradicted each other. Of
+  // jobs their callback is told.
   virtual void OnWrongTag(int triple, const std::string& why) = 0;
 };
 
@@ -115,6 +115,7 @@ class JobClient : public StreamOwner {
   absl::Status Register(const Key& key, const JobTime& time, std::unique_ptr<Combiner>& pending);
   // Ends what was not sent to all: `pending`, or if that was registered what is left under `key`.
   void Refuse(const Key& key, std::unique_ptr<Combiner> pending, const absl::Status& why);
+  void TellOfWrongTag(const Combiner& pending);
   template <class C, class Answer>
   void Take(int server, const Key& key, const Answer& answer, absl::Time now, Finished& finished)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

@@ -487,7 +487,10 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(
         TagLie{"AnotherSize", [](v1::TagAnswer& a) { a.mutable_tag_share()->push_back('x'); }},
         TagLie{"Altered", [](v1::TagAnswer& a) { (*a.mutable_tag_share())[3] ^= 1; }},
-        TagLie{"AnotherVerdict", [](v1::TagAnswer& a) { a.set_verdict(v1::VERDICT_REFUSED); }}),
+        TagLie{"AnotherVerdict", [](v1::TagAnswer& a) { a.set_verdict(v1::VERDICT_REFUSED); }},
+        TagLie{"Unavailable", [](v1::TagAnswer& a) { a.set_verdict(v1::VERDICT_UNAVAILABLE); }},
+        TagLie{"Malformed", [](v1::TagAnswer& a) { a.set_verdict(v1::VERDICT_MALFORMED); }},
+        TagLie{"NeverComes", [](v1::TagAnswer& a) { a.set_job(a.job() + 1); }}),
     [](const auto& info) { return std::string(info.param.name); });
 
 // It takes messages into which no job fits.
