@@ -371,11 +371,27 @@ size_t Triples::KeysFailing(const Attempt& attempt, absl::Time time) const {
 
 bool Triples::MayTryAgain(const Attempt& attempt, const mpc_result& result, absl::Time now) {
   if (stopping_ || attempt.job == nullptr) return false;
-  if (result.outage == MPC_NO_OUTAGE || !HasTime(attempt, now)) return false;
+  if (!HasTime(attempt, now)) return false;
+  if (result.outage == MPC_NO_OUTAGE) {
+    return OneSaidSo(result) && !attempt.again && AnotherServes(attempt.triple);
+  }
   if (result.outage == MPC_OUTAGE && InYoungOutage(now)) return true;
   if (attempt.again) return false;
   // One that was known to be down when the job came is no sooner up.
   return states_.size() > 1 || (attempt.connected && result.outage == MPC_OUTAGE);
+}
+
+// That it has no such key, no time, another job: one server is enough to say that, and may be alone
+// with it. Its triple stays, for it may be as it says, of this job alone. A quota is not asked for twice.
+bool Triples::OneSaidSo(const mpc_result& result) {
+  return result.verdict == MPC_UNAVAILABLE && result.over_quota == 0;
+}
+
+bool Triples::AnotherServes(int triple) const {
+  for (size_t i = 0; i < states_.size(); ++i) {
+    if (static_cast<int>(i) != triple && states_[i].healthy()) return true;
+  }
+  return false;
 }
 
 bool Triples::HasTime(const Attempt& attempt, absl::Time now) const {

@@ -120,6 +120,8 @@ class Triples : public TripleObserver {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool MayTryAgain(const Attempt& attempt, const mpc_result& result, absl::Time now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  static bool OneSaidSo(const mpc_result& result);
+  bool AnotherServes(int triple) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool HasTime(const Attempt& attempt, absl::Time now) const;
 
   // ---- Of keys with which jobs fail ----

@@ -457,7 +457,9 @@ INSTANTIATE_TEST_SUITE_P(
         Lie{"NoKeys", [](v1::JobAnswer& a) { a.clear_keys(); }},
         Lie{"AText", [](v1::JobAnswer& a) { a.set_detail("all is well"); }},
         Lie{"AnotherVerdict", [](v1::JobAnswer& a) { a.set_verdict(static_cast<v1::Verdict>(77)); }},
-        Lie{"NoVerdict", [](v1::JobAnswer& a) { a.clear_verdict(); }}),
+        Lie{"NoVerdict", [](v1::JobAnswer& a) { a.clear_verdict(); }},
+        Lie{"NoTime", [](v1::JobAnswer& a) { a.set_verdict(v1::VERDICT_DEADLINE); }},
+        Lie{"NoSuchKey", [](v1::JobAnswer& a) { a.set_verdict(v1::VERDICT_UNKNOWN_HANDLE); }}),
     [](const auto& info) { return std::string(info.param.name); });
 
 // Its jobs are good, and what finishes a ticket is not.
