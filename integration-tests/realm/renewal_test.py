@@ -145,14 +145,18 @@ def test_half_a_renewal_is_told_and_not_used(new_realm):
     assert live.server_status()[2]['certificate_trouble'] == ''
 
 
-def test_a_server_restarts_amid_half_a_renewal_of_the_kdcs(new_realm):
-    """krb5kdc connects to it again with what it had."""
+@pytest.mark.parametrize('ca', [False, True], ids=['ca_stays', 'ca_is_written_anew'])
+def test_a_server_restarts_amid_half_a_renewal_of_the_kdcs(new_realm, ca):
+    """krb5kdc connects to it again with what it had. Who writes all three files, as whoever mounts a secret
+    does, writes the authority too, and it is the same."""
     live = new_realm()
     user = prepare(live)
     live.kinit(*user)  # connects
     good = live.dir / 'good'
     shutil.copytree(live.dir / 'ca', good)
     renew(live, 'kdc-kdc', good)
+    if ca:
+        shutil.copy(good / 'ca.pem', live.dir / 'ca')
     shutil.copy2(good / 'kdc-kdc.key', live.dir / 'ca')
     live.restart_server(1)
     assert daemon.wait_until(lambda: live.kinit(*user, check=False).returncode == 0, 30, 0.5)

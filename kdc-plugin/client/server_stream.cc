@@ -235,17 +235,21 @@ absl::Time ServerStream::Tick(absl::Time now) {
 absl::StatusOr<ServerStream::Identity> ServerStream::ReadIdentity() {
   // Taken before they are read: what changes meanwhile is found at the next look.
   seen_ = StampsOf({identity_.certificate_file, identity_.key_file, identity_.ca_file});
+  // Before what the connection believes: if it changes in between, then what stands is too old to be
+  // used again, not too new.
+  ASSIGN_OR_RETURN(std::string ca, enroll::ReadSmallFile(identity_.ca_file));
   ASSIGN_OR_RETURN(std::shared_ptr<grpc::ChannelCredentials> credentials,
                    enroll::PeerCredentials(identity_, realm_, "kdc"));
-  return Identity{seen_, std::move(credentials)};
+  return Identity{seen_, std::move(ca), std::move(credentials)};
 }
 
 // Whether the authority in its file is another than that of what stood last. One that was taken out
-// opens no connection any more. What is no authority takes none out.
+// opens no connection any more. What is no authority takes none out; nor does a file that is new and
+// says the same, as where all three are written each time.
 bool ServerStream::BelievesOthers() const {
   if (seen_.back() == proved_.files.back()) return false;
   const absl::StatusOr<std::string> ca = enroll::ReadSmallFile(identity_.ca_file);
-  return ca.ok() && enroll::ParseCertificate(*ca).ok();
+  return ca.ok() && *ca != proved_.ca && enroll::ParseCertificate(*ca).ok();
 }
 
 // The files; in turn with what stood last, if that was another: what is wrong with the files must

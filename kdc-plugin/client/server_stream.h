@@ -163,6 +163,7 @@ class ServerStream {
   // What a connection shows and whom it believes, and the files as it was read from them.
   struct Identity {
     FileStamps files;
+    std::string ca;  // what was in its file
     std::shared_ptr<grpc::ChannelCredentials> credentials;
   };
   absl::StatusOr<Identity> ReadIdentity();

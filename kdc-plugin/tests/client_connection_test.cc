@@ -237,6 +237,8 @@ TEST_F(RenewalTest, AWrongOneKeepsNoLostConnectionAway) {
   replace(realm_.kdc.certificate_file, other.certificate_file);  // a pair that no server believes
   lose(2);
   lose(1);
+  replace(realm_.kdc.ca_file, ca);  // written anew, and the same
+  lose(2);
   std::filesystem::resize_file(realm_.kdc.ca_file, 100);
   lose(0);
   // An authority that was taken out is believed no more, whatever else is wrong.
