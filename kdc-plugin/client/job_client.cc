@@ -390,7 +390,7 @@ absl::Status JobClient::OnWelcome(int server, const v1::Welcome& welcome,
     Log(LOG_WARNING, absl::StrCat("MPC server ", address, ": its clock differs from this KDC's by ",
                                   absl::FormatDuration(absl::Trunc(skew, absl::Seconds(1)))));
   }
-  LogChange(server, LOG_INFO,
+  LogChange(server, kConnection, LOG_INFO,
             absl::StrCat("MPC server ", address, ": connected, party ", member.party, ", cluster ",
                          member.cluster, ", epoch ", member.epoch, ", ",
                          OnOneLine(welcome.software())));
@@ -446,7 +446,7 @@ void JobClient::OnDown(int server, const std::string& reason) {
       });
     }
   }
-  if (!stopping) LogChange(server, LOG_ERR, text);
+  if (!stopping) LogChange(server, kConnection, LOG_ERR, text);
   observer_->OnTriple(which_.number, false, text);
 }
 
@@ -469,9 +469,10 @@ void JobClient::OnRetryDue() {
 void JobClient::OnRenewed(int server, const std::string& trouble) {
   const std::string name = absl::StrCat("MPC server ", streams_[server]->address());
   if (trouble.empty()) {
-    return LogChange(server, LOG_NOTICE, name + ": connects anew with the renewed certificate");
+    return LogChange(server, kCertificate, LOG_NOTICE,
+                     name + ": connects anew with the renewed certificate");
   }
-  LogChange(server, LOG_WARNING,
+  LogChange(server, kCertificate, LOG_WARNING,
             absl::StrCat(name, ": the renewed certificate is not used, the one of before is until "
                          "it ends: ", trouble));
 }
@@ -579,13 +580,13 @@ void JobClient::LogAccusation(const std::string& accusation) {
 }
 
 // A server that stays away is named once a minute, not once per attempt.
-void JobClient::LogChange(int server, int priority, const std::string& text) {
+void JobClient::LogChange(int server, About about, int priority, const std::string& text) {
   {
     absl::MutexLock lock(&log_mu_);
     const absl::Time now = SteadyNow();
-    if (last_text_[server] == text && now - last_logged_[server] < kSameTextAgain) return;
-    last_text_[server] = text;
-    last_logged_[server] = now;
+    Said& last = said_[server][about];
+    if (last.text == text && now - last.at < kSameTextAgain) return;
+    last = {text, now};
   }
   Log(priority, text);
 }

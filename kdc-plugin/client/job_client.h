@@ -139,7 +139,9 @@ class JobClient : public StreamOwner {
     return static_cast<size_t>(which_.number * MPC_SERVERS + server);
   }
   void Log(int priority, const std::string& text);
-  void LogChange(int server, int priority, const std::string& text);
+  // The same text about the same thing once a minute.
+  enum About { kConnection, kCertificate, kAbouts };
+  void LogChange(int server, About about, int priority, const std::string& text);
   void LogAccusation(const std::string& accusation);
 
   const std::string realm_;
@@ -171,8 +173,11 @@ class JobClient : public StreamOwner {
   SteadyCondition timer_wake_;
 
   absl::Mutex log_mu_;
-  std::array<std::string, MPC_SERVERS> last_text_ ABSL_GUARDED_BY(log_mu_);
-  std::array<absl::Time, MPC_SERVERS> last_logged_ ABSL_GUARDED_BY(log_mu_);
+  struct Said {
+    std::string text;
+    absl::Time at;
+  };
+  std::array<std::array<Said, kAbouts>, MPC_SERVERS> said_ ABSL_GUARDED_BY(log_mu_);
   uint64_t accusations_ ABSL_GUARDED_BY(log_mu_) = 0;
   // When each was logged last; a few dozen texts at most, of three names and two things.
   absl::flat_hash_map<std::string, absl::Time> accused_ ABSL_GUARDED_BY(log_mu_);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Servers that are down, silent, slow, lost in mid-flight, or not those that they should be.
+#include <algorithm>
 #include <atomic>
 #include <filesystem>
 #include <functional>
@@ -254,6 +255,22 @@ TEST_F(RenewalTest, AWrongOneKeepsNoLostConnectionAway) {
   replace(realm_.kdc.ca_file, ca);
   realm_.authority.Issue("kdc", "kdc1", "--renew");
   WaitUntilUp();
+}
+
+// Each attempt would say again that the renewed one is bad, and then that the server is away.
+TEST_F(RenewalTest, AWrongOneAndALostServerFillNoLog) {
+  enroll::TestAuthority others;
+  std::filesystem::copy_file(others.Issue("kdc", "kdc1").key_file, realm_.kdc.key_file,
+                             std::filesystem::copy_options::overwrite_existing);
+  realm_.parties[1]->Stop();
+  const absl::Time end = absl::Now() + absl::Seconds(3);
+  while (absl::Now() < end) {
+    EXPECT_EQ(Login().verdict, MPC_UNAVAILABLE);
+    absl::SleepFor(absl::Milliseconds(20));
+  }
+  const std::string log = Logged();
+  EXPECT_THAT(log, HasSubstr("the private key is not the certificate's"));
+  EXPECT_LE(std::count(log.begin(), log.end(), '\n'), 12) << log;
 }
 
 // Nothing is asked of an idle connection, and it stays.
