@@ -224,19 +224,34 @@ absl::StatusOr<ExitCode> VerifyCommand(Session& session) {
 
 namespace {
 
-// All three or none: where one refuses, the others get their old gates back.
-absl::Status SetGateOnAll(Session& session, const KeyListing& listing, v1::Gate gate) {
-  const std::vector<std::string> handles = HandlesOf(listing);
-  std::map<v1::Gate, std::vector<std::string>> before;
-  for (const auto& [handle, key] : listing) before[key.info.gate()].push_back(handle);
+// All three or none: where one refuses, the others get their old gates back. A server that lies
+// opens none: whose a key is all three say, and what its gate was each says for itself.
+absl::Status SetGateOnAll(Session& session, const std::string& principal, v1::Gate gate) {
   const absl::Duration timeout = session.config.timeout;
+  std::array<std::set<std::string>, 3> handles;
+  std::array<std::map<v1::Gate, std::vector<std::string>>, 3> before;
+  RETURN_IF_ERROR(session.OnAll([&](int party, enroll::AdminClient& server) -> absl::Status {
+    ASSIGN_OR_RETURN(const std::vector<v1::KeyInfo> keys,
+                     server.ListKeys(principal, enroll::Listed::kCommitted, timeout));
+    for (const v1::KeyInfo& key : keys) {
+      const bool first = handles[party].insert(key.handle()).second;
+      if (first) before[party][key.gate()].push_back(key.handle());
+    }
+    return absl::OkStatus();
+  }));
+  if (handles[0] != handles[1] || handles[1] != handles[2]) {
+    return absl::DataLossError(
+        absl::StrCat("of some keys the three servers do not all say that they are ", principal,
+                     "'s: no gate was changed"));
+  }
+  const std::vector<std::string> all(handles[0].begin(), handles[0].end());
   const absl::Status s = session.OnAll([&](int, enroll::AdminClient& server) {
-    return server.SetPolicy(handles, gate, timeout);
+    return server.SetPolicy(all, gate, timeout);
   });
   if (s.ok()) return s;
-  const absl::Status undone = session.OnAll([&](int, enroll::AdminClient& server) {
+  const absl::Status undone = session.OnAll([&](int party, enroll::AdminClient& server) {
     absl::Status worst;
-    for (const auto& [old_gate, some] : before) {
+    for (const auto& [old_gate, some] : before[party]) {
       worst.Update(server.SetPolicy(some, old_gate, timeout));
     }
     return worst;
@@ -255,7 +270,8 @@ absl::Status SetGateOnAll(Session& session, const KeyListing& listing, v1::Gate 
 absl::StatusOr<ExitCode> PolicyCommand(Session& session) {
   ASSIGN_OR_RETURN(KeyListing listing, ListOperand(session));
   if (session.options.gate.has_value()) {
-    RETURN_IF_ERROR(SetGateOnAll(session, listing, *session.options.gate));
+    ASSIGN_OR_RETURN(const std::string principal, session.Principal());
+    RETURN_IF_ERROR(SetGateOnAll(session, principal, *session.options.gate));
     ASSIGN_OR_RETURN(listing, ListOperand(session));
   }
   const std::vector<ListedKey> keys = Sorted(listing);

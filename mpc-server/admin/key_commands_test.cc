@@ -70,6 +70,40 @@ TEST_F(RunTest, ListsVerifiesAndSetsPolicy) {
   }
 }
 
+// ATTACK. One server says that somebody else's key is the principal's, whose gate is to be opened; or
+// what the gate was before.
+TEST_F(RunTest, NoServerAloneOpensAGate) {
+  Enroll(0, "alice");
+  Enroll(0, "bob");
+  const auto lie = [&](int party, auto change) {
+    for (auto [handle, package] : realm_.servers[party]->committed()) {
+      change(*package.mutable_info());
+      realm_.servers[party]->Plant(package);
+    }
+  };
+  const auto expect_gates = [&](int party, const std::string& principal, v1::Gate gate) {
+    for (const auto& [handle, package] : realm_.servers[party]->committed()) {
+      if (package.info().principal() == principal) {
+        EXPECT_EQ(package.info().gate(), gate) << party << " of " << principal;
+      }
+    }
+  };
+  lie(2, [](v1::KeyInfo& info) { info.set_principal("alice@EXAMPLE.COM"); });
+  Expect(5, {"policy", "alice", "--gate", "none"}, {}, {"do not all say that they are alice"});
+  expect_gates(0, "bob@EXAMPLE.COM", v1::GATE_TIMESTAMP);
+  expect_gates(1, "bob@EXAMPLE.COM", v1::GATE_TIMESTAMP);
+  realm_.servers[2]->Clear();
+  for (const auto& [handle, package] : realm_.servers[0]->committed()) {
+    realm_.servers[2]->Plant(package);
+  }
+  lie(0, [](v1::KeyInfo& info) { info.set_gate(v1::GATE_NONE); });
+  realm_.servers[0]->FailCalls("SetPolicy", enroll::FakeAdminServer::When::kBefore,
+                               grpc::StatusCode::UNAVAILABLE, 1);
+  Expect(3, {"policy", "alice", "--gate", "kdc-trusted"}, {}, {"the policy is as before"});
+  expect_gates(1, "alice@EXAMPLE.COM", v1::GATE_TIMESTAMP);
+  expect_gates(2, "alice@EXAMPLE.COM", v1::GATE_TIMESTAMP);
+}
+
 TEST_F(RunTest, VerifyFindsAKeyWhoseRecordsDoNotFit) {
   Enroll(0, "alice");
   v1::SharePackage damaged = realm_.servers[2]->committed().begin()->second;
