@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "mpc-server/admin/commands.h"
@@ -106,9 +107,17 @@ absl::StatusOr<ExitCode> Collect(Session& session) {
   return ExitCode::kOk;
 }
 
-// What a database names is somebody's password: it goes only by force.
+// What a database names is somebody's password: it goes only by force. Nor does one server's word
+// end a key: it could name any, and by force nobody would look again.
 absl::StatusOr<ExitCode> EndNow(Session& session, KeyListing keys) {
   size_t spared = 0;
+  const size_t alone = std::erase_if(keys, [](const auto& listed) {
+    return absl::c_count(listed.second.present, true) < 2;
+  });
+  if (alone > 0) {
+    session.console.Remark(alone, " more are left, which one server alone has deleted: mpc-admin "
+                                  "list shows them");
+  }
   if (!session.options.force) {
     ASSIGN_OR_RETURN(const KdbEntries* entries, session.ReadKdb());
     for (const std::string& handle : NamedInDatabase(keys, *entries)) {

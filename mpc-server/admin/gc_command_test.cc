@@ -89,6 +89,22 @@ TEST_F(GcTest, EndsThemAtOnceButNotWhatTheDatabaseNames) {
   EXPECT_EQ(Held(), 2u);
 }
 
+// ATTACK. One server says of keys in use that they were deleted, and an administrator ends by force what
+// was deleted of somebody.
+TEST_F(GcTest, EndsNoKeyByOneServersWord) {
+  Enroll(0, "bob");
+  Enroll(0, "bob", {"--replace", "--delete-old"});
+  Enroll(0, "alice");
+  for (auto [handle, package] : realm_.servers[2]->committed()) {
+    package.mutable_info()->set_retired_us(1);
+    realm_.servers[2]->Plant(package);
+  }
+  const size_t before = realm_.servers[0]->committed().size();
+  Expect(0, {"gc", "--now", "--force", "--yes"}, {"2 keys deleted at once"}, {"which one server alone has deleted"});
+  EXPECT_EQ(realm_.servers[0]->committed().size(), before - 2);
+  EXPECT_EQ(realm_.servers[1]->committed().size(), before - 2);
+}
+
 TEST_F(GcTest, EndsNoKeyOfWhoShowsNoneInTheDatabase) {
   Enroll(0, "alice");
   Enroll(0, "alice", {"--replace", "--delete-old"});
