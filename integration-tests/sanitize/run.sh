@@ -33,8 +33,8 @@ export ASAN_OPTIONS=strict_string_checks=1:suppressions=$here/address.txt
 export LSAN_OPTIONS=suppressions=$here/leak.txt
 export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
 export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:suppressions=$here/thread.txt
-# Reads the whole process's memory, of which a sanitizer has terabytes.
-GTEST_FILTER=-RefreshTest.AMemoryImageOfALaterEpochDoesNotUndoTheRefresh
+# These read the whole process's memory, of which a sanitizer has terabytes.
+GTEST_FILTER=-RefreshTest.AMemoryImageOfALaterEpochDoesNotUndoTheRefresh:*HandOverTest.AMemoryImageOfLater*
 # Sanitizers make mlock() do nothing.
 GTEST_FILTER+=:SecretTest.PagesAreLockedNotDumpedAndWipedOnFork:SecretDeathTest.MemoryThatCannotBeLockedIsCounted
 # 4000 long tickets by their deadlines, for which three servers under this sanitizer are too slow.

@@ -26,6 +26,7 @@ class AnyFrameTest : public ::testing::TestWithParam<int> {
     realm_.hub().SetInterceptor([this](MemoryRing::Intercepted& frame) { See(frame); });
     realm_.RestartAll();
   }
+  ~AnyFrameTest() override { realm_.StopAll(); }  // which calls See()
 
   static int liar() { return GetParam(); }
 

@@ -264,6 +264,7 @@ class LyingServerTest : public CompareTest, public ::testing::WithParamInterface
     realm_.hub().SetInterceptor([this](MemoryRing::Intercepted& message) { See(message); });
     realm_.RestartAll();
   }
+  ~LyingServerTest() override { realm_.StopAll(); }  // which calls See()
 
   void See(MemoryRing::Intercepted& message) {
     const absl::MutexLock lock(&mu_);

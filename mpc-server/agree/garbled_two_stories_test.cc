@@ -57,6 +57,7 @@ class TwoStoriesTest : public ::testing::TestWithParam<std::tuple<int, bool>> {
     realm_.hub().SetInterceptor([this](MemoryRing::Intercepted& m) { See(m); });
     realm_.RestartAll();
   }
+  ~TwoStoriesTest() override { realm_.StopAll(); }  // which calls See()
 
   int liar() const { return std::get<0>(GetParam()); }
   // Who is told that the job is refused.

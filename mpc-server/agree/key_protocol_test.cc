@@ -146,6 +146,8 @@ TEST_F(KeyProtocolTest, LoginsTakeTurnsWithALongVerification) {
 // What the followers vote on key work whose proposals are changed on their way.
 class KeyVoteTest : public KeyProtocolTest {
  protected:
+  ~KeyVoteTest() override { realm_.StopAll(); }  // which calls the interceptor
+
   void Intercept(CtsProtocol protocol) {
     realm_.StopAll();
     realm_.hub().SetInterceptor([this, protocol](MemoryRing::Intercepted& frame) {
