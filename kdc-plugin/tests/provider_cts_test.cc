@@ -84,7 +84,7 @@ TEST_P(CtsProviderTest, AReplyWhoseGrantWasLostIsSealedUnderItsNextOne) {
   HintAs(bob_, tgs_, preauth, 100, text.size(), "the request", true);
   EXPECT_EQ(Open(bob_, 1, preauth), "a timestamp");
   Checksum(bob_, 56, "the request");
-  Seal(tgs_, 2, "ticket part");
+  const std::string ticket = Seal(tgs_, 2, "ticket part");
   EXPECT_EQ(Open(Own(bob_base_), 3, Seal(bob_, 3, text)), text);
   EXPECT_NE(lost, 0u);
   EXPECT_EQ(Jobs(), 4) << "the login, the reply, the pre-authentication again, the reply";
@@ -118,7 +118,7 @@ TEST_P(CtsProviderTest, ARequestTooLongForAChecksumIsJudgedAllTheSame) {
   const std::string preauth = Preauth(), request(MPC_MAX_CTS_REQUEST_BYTES + 1, 'r');
   HintAs(bob_, tgs_, preauth, 100, 100, request);
   EXPECT_EQ(Open(bob_, 1, preauth), "a timestamp");
-  Seal(tgs_, 2, "ticket");
+  const std::string ticket = Seal(tgs_, 2, "ticket");
   std::string sum;
   EXPECT_EQ(MakeChecksum(bob_, 56, request, &sum), KRB5KRB_ERR_FIELD_TOOLONG);
   EXPECT_EQ(Jobs(), 1);
@@ -138,7 +138,7 @@ TEST_P(CtsProviderTest, WhatIsTooLongIsNotSent) {
 
 TEST_P(CtsProviderTest, WithoutHintsEverythingWorks) {
   Open(bob_, 1, Preauth());
-  Seal(tgs_, 2, "ticket");
+  const std::string ticket = Seal(tgs_, 2, "ticket");
   const std::string reply = Seal(bob_, 3, "reply");
   const std::string checksum = Checksum(bob_, 56, "the request");  // not announced
   EXPECT_EQ(checksum.size(), FindEnctype(enctype_)->mac_bytes);
@@ -150,7 +150,7 @@ TEST_P(CtsProviderTest, ALoginThatNeedsNoPreauth) {
   realm_.oracle->SetGate(bob_handle_, v1::GATE_NONE);
   HintAs(bob_, tgs_, "", 100, 100, "the request");
   EXPECT_EQ(Jobs(), 0) << "nothing is sent before it is needed";
-  Seal(tgs_, 2, "ticket");
+  const std::string ticket = Seal(tgs_, 2, "ticket");
   const std::string reply = Seal(bob_, 3, "reply");
   EXPECT_EQ(Jobs(), 2);
   EXPECT_EQ(Open(Own(bob_base_), 3, reply), "reply");
@@ -169,7 +169,7 @@ TEST_P(CtsProviderTest, TheGrantOfAnotherKeyPaysForTheHint) {
   const krb5_keyblock gcm = Reference(realm_.AddKey("bob@EXAMPLE.COM", other, v1::KEY_CLASS_USER));
   Open(bob_, 1, Preauth());
   HintAs(gcm, tgs_, "", 100, 100, "the request");
-  Seal(tgs_, 2, "ticket");
+  const std::string ticket = Seal(tgs_, 2, "ticket");
   const std::string reply = Seal(gcm, 3, "reply");
   EXPECT_EQ(Checksum(gcm, 56, "the request").size(), 28u);
   EXPECT_EQ(Jobs(), 2);

@@ -162,7 +162,7 @@ class ProviderTest : public ::testing::Test {
   }
 
   // The same where it is to succeed. (A late tag is written to the place of what Seal() returns,
-  // which is moved and never copied.)
+  // which is moved and never copied: it is kept until the reply is sealed, as krb5kdc keeps it.)
   std::string Seal(const krb5_keyblock& key, int usage, const std::string& plain) {
     std::string message;
     const krb5_error_code code = Encrypt(key, usage, plain, &message);

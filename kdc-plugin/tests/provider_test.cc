@@ -139,7 +139,7 @@ TEST_F(ProviderTest, WhatWasNotForeseenGetsItsOwnJob) {
 
 TEST_F(ProviderTest, WithoutHintsEverythingWorks) {
   Open(user_, 1, Preauth());
-  Seal(tgs_, 2, "ticket");
+  const std::string ticket = Seal(tgs_, 2, "ticket");
   Seal(user_, 3, "reply");
   EXPECT_EQ(Jobs(), 3);
 }
@@ -152,14 +152,14 @@ TEST_F(ProviderTest, ASecondKeyOfTheClientMayBeTheRightOne) {
   std::string plain;
   EXPECT_EQ(Decrypt(wrong, 1, preauth, &plain), KRB5KRB_AP_ERR_BAD_INTEGRITY);
   Open(user_, 1, preauth);
-  Seal(tgs_, 2, "ticket");
+  const std::string ticket = Seal(tgs_, 2, "ticket");
 }
 
 TEST_F(ProviderTest, LoginWithoutPreauthIsOneJobToo) {
   realm_.oracle->SetGate(user_handle_, v1::GATE_NONE);
   HintAs("", 100, 100, "the request");
   EXPECT_EQ(Jobs(), 0) << "nothing is sent before it is needed";
-  Seal(tgs_, 2, "ticket");
+  const std::string ticket = Seal(tgs_, 2, "ticket");
   Seal(user_, 3, "reply");
   EXPECT_EQ(Jobs(), 1);
 }
@@ -175,7 +175,7 @@ TEST_F(ProviderTest, ALocalReplyKeyNeedsAClientThatTheServersKnow) {
   EndRequest();
   provider_note_client(reinterpret_cast<const uint8_t*>(service.data()));
   HintAs(Local(own_key), tgs_, "", 100, 0);
-  Seal(tgs_, 2, "ticket");
+  const std::string ticket = Seal(tgs_, 2, "ticket");
   EXPECT_EQ(Jobs(), 1);
 }
 
