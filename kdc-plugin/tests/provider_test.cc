@@ -175,7 +175,7 @@ TEST_F(ProviderTest, ALocalReplyKeyNeedsAClientThatTheServersKnow) {
   EndRequest();
   provider_note_client(reinterpret_cast<const uint8_t*>(service.data()));
   HintAs(Local(own_key), tgs_, "", 100, 0);
-  const std::string ticket = Seal(tgs_, 2, "ticket");
+  ticket = Seal(tgs_, 2, "ticket");
   EXPECT_EQ(Jobs(), 1);
 }
 
