@@ -36,6 +36,8 @@ export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
 export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:suppressions=$here/thread.txt
 # These read the whole process's memory, of which a sanitizer has terabytes.
 GTEST_FILTER=-RefreshTest.AMemoryImageOfALaterEpochDoesNotUndoTheRefresh:*HandOverTest.AMemoryImageOfLater*
+# How many records a message names goes by how quick a batch was.
+GTEST_FILTER+=:*HandOverTest.AStoreThatLacksSomeIsNamedManyAtOnce*
 # Sanitizers make mlock() do nothing.
 GTEST_FILTER+=:SecretTest.PagesAreLockedNotDumpedAndWipedOnFork:SecretDeathTest.MemoryThatCannotBeLockedIsCounted
 # 4000 long tickets by their deadlines, for which three servers under this sanitizer are too slow.

@@ -92,6 +92,7 @@ class ClientTest : public ::testing::Test {
         user_(realm_.AddKey("alice@EXAMPLE.COM", user_base_, v1::KEY_CLASS_USER)),
         tgs_(realm_.AddKey("krbtgt/EXAMPLE.COM@EXAMPLE.COM", tgs_base_, v1::KEY_CLASS_TGS)) {}
   ~ClientTest() override { StopClient(); }
+  void TearDown() override { realm_.UnhookAll(); }
 
   void StartClient(uint32_t timeout_ms = 2000) { StartClient(realm_.Options(timeout_ms)); }
   void StartClient(mpc_options options) {

@@ -43,6 +43,10 @@ class TriplesTest : public ClientTest {
   }
   // The parties outlive the client.
   ~TriplesTest() override { StopClient(); }
+  void TearDown() override {
+    ClientTest::TearDown();
+    for (auto& party : second_) party->behaviour.UnhookAll();
+  }
 
   void StartBoth(uint32_t timeout_ms = 2000) {
     mpc_options options = realm_.Options(timeout_ms);

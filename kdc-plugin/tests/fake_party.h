@@ -50,6 +50,15 @@ struct Behaviour {
   std::atomic<int> messages{0};          // with jobs, received
   std::atomic<int> mixed_messages{0};    // those with tag requests, too
   std::atomic<int> streams{0};           // accepted
+
+  // Before what the hooks refer to goes: a server may hear of a job after it has ended elsewhere.
+  void UnhookAll() {
+    welcome = nullptr;
+    received = nullptr;
+    job = nullptr;
+    tag = nullptr;
+    listed = nullptr;
+  }
 };
 
 class FakeParty final : public v1::KeyService::Service, public enroll::FakeAdminServer {

@@ -57,6 +57,10 @@ class FakeRealm {
     Answer([verdict](v1::JobAnswer& a) { a.set_verdict(verdict); });
   }
 
+  void UnhookAll() {
+    for (auto& party : parties) party->behaviour.UnhookAll();
+  }
+
   // A key that the oracle knows; returns its handle.
   std::string AddKey(const std::string& principal, const std::string& base, v1::KeyClass key_class,
                      v1::Gate gate = v1::GATE_TIMESTAMP) {

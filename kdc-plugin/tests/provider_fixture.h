@@ -94,6 +94,7 @@ class ProviderTest : public ::testing::Test {
     for (krb5_keyblock& key : references_) krb5_free_keyblock_contents(context_, &key);
     krb5_free_context(context_);
   }
+  void TearDown() override { realm_.UnhookAll(); }
 
   void EndRequest() {
     if (request_pointer != nullptr) krb5_c_remote_key_request_done(request_pointer);

@@ -32,10 +32,6 @@ class RequestTest : public ProviderTest {
       };
     }
   }
-  // One server's refusal ends a job that another hears of later.
-  ~RequestTest() override {
-    for (auto& party : realm_.parties) party->behaviour.received = nullptr;
-  }
   // The one number that the servers were told since the last call.
   uint64_t Told() {
     const std::lock_guard<std::mutex> lock(mutex_);
