@@ -116,6 +116,14 @@ class ClientTest : public ::testing::Test {
     std::lock_guard<std::mutex> lock(log_mutex_);
     return log_;
   }
+  // By now, or soon.
+  void ExpectToLog(const std::string& text) {
+    const absl::Time end = absl::Now() + absl::Seconds(20);
+    while (Logged().find(text) == std::string::npos && absl::Now() < end) {
+      absl::SleepFor(absl::Milliseconds(50));
+    }
+    EXPECT_THAT(Logged(), ::testing::HasSubstr(text));
+  }
 
   std::string Preauth(const std::string& text = "timestamp") {
     return SealMessage(user_base_, 1, enroll::RandomIdentifier().substr(0, 12), "", text);
