@@ -169,6 +169,7 @@ TEST_P(CtsClientTest, OnlyTheSharesDiffer) {
   std::vector<v1::Job> jobs;
   KeepJobs(&jobs);
   ASSERT_EQ(Reply(good.id, "the reply").verdict, MPC_OK);
+  realm_.UnhookAll();
   ASSERT_EQ(jobs.size(), 3u);
   EXPECT_EQ(jobs[0].seals(0).max_plaintext(), 9u);
   for (v1::Job& job : jobs) ClearComponents(job);

@@ -154,7 +154,7 @@ class ClientTest : public ::testing::Test {
     mpc_client_request_tag(client_, job, seal, Bytes(ciphertext), 0, Inbox::TagDone, &inbox);
     return inbox.Wait(1)[0];
   }
-  // What the three servers are sent from now on.
+  // What the three servers are sent from now on, until realm_.UnhookAll(). Then it may be read.
   void KeepJobs(std::vector<v1::Job>* jobs) {
     for (auto& party : realm_.parties) {
       party->behaviour.received = [this, jobs](const v1::Job& job) {

@@ -149,6 +149,7 @@ TEST_F(ClientTest, GcmJobsAreTheSameForAllAndHoldNothingNew) {
                           make_macs { handle: "$1" usage: 56 data: "the AS-REQ" })",
                        a.id, absl::CEscape(user_), absl::CEscape(preauth), absl::CEscape(tgs_)),
       &expected));
+  realm_.UnhookAll();
   ASSERT_EQ(jobs.size(), 3u);
   for (const v1::Job& job : jobs) EXPECT_EQ(job.SerializeAsString(), expected.SerializeAsString());
 }

@@ -225,7 +225,7 @@ class ThreeEngines {
   std::unique_ptr<SeededRandomForTest> random_;
   PerParty<Server> servers_;
   KdcIdentity kdc_;
-  JobId last_id_ = 0;
+  std::atomic<JobId> last_id_{0};
 };
 
 }  // namespace mpckdc
