@@ -210,6 +210,22 @@ TEST_F(RunTest, RandkeyKadminDeletesWhatAKilledRunLeft) {
   EXPECT_THAT(Expect(0, {"randkey", "--kadmin"}).out, Not(HasSubstr("deleted")));
 }
 
+// ATTACK. One server lists, when it is asked for one principal's keys, another's that was deleted and
+// which no database names: yesterday's dump does.
+TEST_F(RunTest, NoServerHasAnothersKeysDeletedWithThose) {
+  Enroll(0, "bob");
+  Enroll(0, "bob", {"--replace", "--delete-old"});
+  Enroll(0, "alice");
+  Expect(0, {"randkey", "krbtgt/EXAMPLE.COM"});
+  for (const auto& [handle, package] : realm_.servers[0]->committed()) {
+    if (package.info().retired_us() != 0) realm_.servers[2]->AlsoList(package.info());
+  }
+  const size_t before = realm_.servers[0]->committed().size();
+  Expect(5, {"delete", "alice", "--old", "--now"}, {}, {"lists a key of bob@EXAMPLE.COM among those of alice"});
+  Expect(5, {"rotate-krbtgt"}, {}, {"lists a key of bob@EXAMPLE.COM among those of krbtgt/"});
+  EXPECT_EQ(realm_.servers[0]->committed().size(), before);
+}
+
 // A service's name makes its keys a service's; an administrator may say otherwise, and it stays so.
 TEST_F(RunTest, ClassesOfServices) {
   const auto class_of = [&](const std::string& principal) {

@@ -139,17 +139,25 @@ absl::StatusOr<std::vector<v1::KeyInfo>> AdminClient::ListKeys(const std::string
   request.set_limit(limits::kMaxListKeysPerCall);
   std::vector<v1::KeyInfo> keys;
   for (;;) {
-    std::string next;
+    std::string next, foreign;
     RETURN_IF_ERROR(Run("ListKeys", timeout, [&](grpc::ClientContext* context) {
       const auto reader = stub_->ListKeys(context, request);
       v1::ListKeysReply reply;
       while (reader->Read(&reply)) {
+        for (const v1::KeyInfo& key : reply.keys()) {
+          if (!principal.empty() && key.principal() != principal) foreign = OnOneLine(key.principal());
+        }
         KeepTextsOnOneLine(&reply);
         for (v1::KeyInfo& key : *reply.mutable_keys()) keys.push_back(std::move(key));
         next = reply.next();
       }
       return reader->Finish();
     }));
+    // It would have the caller do to somebody else's keys what he means for these.
+    if (!foreign.empty()) {
+      return absl::DataLossError(absl::StrCat("server ", name_, " lists a key of ", foreign,
+                                              " among those of ", principal));
+    }
     if (next.empty()) return keys;
     if (next <= request.from()) {
       return absl::InternalError(absl::StrCat("server ", name_, ": the list of keys goes back"));

@@ -336,6 +336,7 @@ grpc::Status FakeAdminServer::ListKeys(Context*, const v1::ListKeysRequest* requ
         *reply.add_keys() = info;
       }
     }
+    if (also_listed_.has_value()) *reply.add_keys() = *also_listed_;
   }
   writer->Write(reply);
   return grpc::Status::OK;

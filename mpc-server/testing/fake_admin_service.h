@@ -14,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -84,6 +85,11 @@ class FakeAdminServer : public v1::AdminService::Service {
     std::lock_guard<std::mutex> lock(mutex_);
     also_verified_ = handle;
   }
+  // Whatever it is asked for, it lists this too.
+  void AlsoList(const v1::KeyInfo& key) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    also_listed_ = key;
+  }
   void Clear() {
     std::lock_guard<std::mutex> lock(mutex_);
     staged_.clear();
@@ -122,6 +128,7 @@ class FakeAdminServer : public v1::AdminService::Service {
   std::map<std::string, size_t> done_;      // committed transactions
   Packages committed_;
   std::string also_verified_;
+  std::optional<v1::KeyInfo> also_listed_;
   std::map<std::string, int> calls_;
   int port_ = 0;
   std::unique_ptr<grpc::Server> server_;
