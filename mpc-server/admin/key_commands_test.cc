@@ -226,6 +226,21 @@ TEST_F(RunTest, NoServerHasAnothersKeysDeletedWithThose) {
   EXPECT_EQ(realm_.servers[0]->committed().size(), before);
 }
 
+// ATTACK. One server says that a key of kadmin's that is being made is an old one.
+TEST_F(RunTest, NoServerAloneMakesAKeyOfKadminOld) {
+  Enroll(0, "kadmin/changepw");
+  Expect(0, {"randkey", "kadmin/changepw"});
+  Expect(0, {"randkey", "--kadmin"}, {"left by an earlier run"});
+  const std::vector<v1::KeyInfo> before = kdb_.principals["kadmin/changepw@EXAMPLE.COM"];
+  Expect(0, {"randkey", "kadmin/changepw"});
+  kdb_.principals["kadmin/changepw@EXAMPLE.COM"] = before;  // not written yet
+  for (auto [handle, package] : realm_.servers[0]->committed()) {
+    package.mutable_info()->set_kvno(1);
+    realm_.servers[0]->Plant(package);
+  }
+  EXPECT_THAT(Expect(0, {"randkey", "--kadmin"}).out, Not(HasSubstr("left by an earlier run")));
+}
+
 // A service's name makes its keys a service's; an administrator may say otherwise, and it stays so.
 TEST_F(RunTest, ClassesOfServices) {
   const auto class_of = [&](const std::string& principal) {

@@ -200,6 +200,7 @@ absl::StatusOr<KeyListing> ListOnAll(Session& session, const std::string& princi
       key.retired_us[party] = info.retired_us();
       key.for_history[party] = info.for_history();
       key.reduced[party] = info.key_class() == v1::KEY_CLASS_HISTORY;
+      const uint32_t kvno = info.kvno();
       info.clear_retired_us();
       info.clear_for_history();
       if (key.info.handle().empty()) {
@@ -207,6 +208,8 @@ absl::StatusOr<KeyListing> ListOnAll(Session& session, const std::string& princi
       } else if (!SameFacts(key.info, info)) {
         key.same = false;
       }
+      // As new as any says: what is older than the database's may be deleted.
+      key.info.set_kvno(std::max(key.info.kvno(), kvno));
       // One that a server has reduced already counts as that.
       if (key.reduced[party]) key.info.set_key_class(v1::KEY_CLASS_HISTORY);
     }

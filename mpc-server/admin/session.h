@@ -106,7 +106,7 @@ absl::Status BadUsage(absl::string_view command, absl::string_view problem);
 
 // What the three servers say about one handle.
 struct ListedKey {
-  v1::KeyInfo info;  // the lowest party's that has it
+  v1::KeyInfo info;  // the lowest party's that has it, with the highest version that any says
   std::array<bool, 3> present = {};
   bool same = true;  // all that have it say the same about it, but for the next
   std::array<int64_t, 3> retired_us = {};  // since when each has it retired; 0: it hasn't
