@@ -226,6 +226,21 @@ TEST_F(RunTest, NoServerHasAnothersKeysDeletedWithThose) {
   EXPECT_EQ(realm_.servers[0]->committed().size(), before);
 }
 
+// ATTACK. One server's list never ends: kadmind, which reads one for each new password, would hang and
+// fill the KDC's memory.
+TEST_F(RunTest, NoServersListGoesOnForEver) {
+  const auto client = realm_.servers[1]->NewClient();
+  for (const size_t in_each : {0, 20'000}) {
+    realm_.servers[1]->ListForEver(in_each);
+    const auto list = client->ListKeys("alice@EXAMPLE.COM", enroll::Listed::kCommitted,
+                                       absl::Milliseconds(in_each == 0 ? 20 : 2000));
+    EXPECT_THAT(list.status().message(), HasSubstr("the list of keys does not end")) << in_each;
+  }
+  realm_.servers[1]->ListForEver(70'000);
+  const auto all = client->ListKeys("", enroll::Listed::kCommitted, absl::Seconds(10));
+  EXPECT_THAT(all.status().message(), HasSubstr("the list of keys does not end"));
+}
+
 // ATTACK. One server says that a key of kadmin's that is being made is an old one.
 TEST_F(RunTest, NoServerAloneMakesAKeyOfKadminOld) {
   Enroll(0, "kadmin/changepw");

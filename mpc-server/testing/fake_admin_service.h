@@ -90,6 +90,11 @@ class FakeAdminServer : public v1::AdminService::Service {
     std::lock_guard<std::mutex> lock(mutex_);
     also_listed_ = key;
   }
+  // Its lists say that there is more, each time.
+  void ListForEver(size_t in_each) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    listed_in_each_ = in_each;
+  }
   void Clear() {
     std::lock_guard<std::mutex> lock(mutex_);
     staged_.clear();
@@ -129,6 +134,7 @@ class FakeAdminServer : public v1::AdminService::Service {
   Packages committed_;
   std::string also_verified_;
   std::optional<v1::KeyInfo> also_listed_;
+  std::optional<size_t> listed_in_each_;
   std::map<std::string, int> calls_;
   int port_ = 0;
   std::unique_ptr<grpc::Server> server_;
