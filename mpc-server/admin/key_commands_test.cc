@@ -210,6 +210,23 @@ TEST_F(RunTest, RandkeyKadminDeletesWhatAKilledRunLeft) {
   EXPECT_THAT(Expect(0, {"randkey", "--kadmin"}).out, Not(HasSubstr("deleted")));
 }
 
+// ATTACK. One server says that a gate is a wider one. doctor sends the administrator to look at the list
+// and set the gate again: he must not take the lie for what was set.
+TEST_F(RunTest, NoServerAloneShowsAWiderGate) {
+  Enroll(0, "alice");
+  Expect(0, {"policy", "alice", "--gate", "pkinit"}, {"gate pkinit"});
+  for (auto [handle, package] : realm_.servers[0]->committed()) {
+    package.mutable_info()->set_gate(v1::GATE_NONE);
+    realm_.servers[0]->Plant(package);
+  }
+  Expect(1, {"doctor"}, {"servers and KDC describe keys differently: alice@EXAMPLE.COM"});
+  Expect(5, {"list", "alice"}, {"none/pkinit/pkinit"});
+  Expect(5, {"policy", "alice"}, {"gate none/pkinit/pkinit"}, {"the servers do not hold the same: run mpc-admin doctor"});
+  const json key = json::parse(Run({"list", "alice", "--json"}).out)["keys"][0];
+  EXPECT_EQ(key["gate"], "pkinit");
+  EXPECT_EQ(key["gates"], json({"none", "pkinit", "pkinit"}));
+}
+
 // ATTACK. One server lists, when it is asked for one principal's keys, another's that was deleted and
 // which no database names: yesterday's dump does.
 TEST_F(RunTest, NoServerHasAnothersKeysDeletedWithThose) {

@@ -133,11 +133,11 @@ class FakeAdminServer : public v1::AdminService::Service {
   std::map<std::string, size_t> done_;      // committed transactions
   Packages committed_;
   std::string also_verified_;
-  std::optional<v1::KeyInfo> also_listed_;
-  std::optional<size_t> listed_in_each_;
   std::map<std::string, int> calls_;
   int port_ = 0;
   std::unique_ptr<grpc::Server> server_;
+  std::optional<v1::KeyInfo> also_listed_;
+  std::optional<size_t> listed_in_each_;
 };
 
 // Mutual TLS.
