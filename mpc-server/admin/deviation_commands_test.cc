@@ -51,6 +51,16 @@ TEST_F(RunTest, StatusAndDoctorNameAServerThatDeviated) {
           "nothing here: a quarantined server opens no session"});
 }
 
+// ATTACK. Who accuses one calls itself another: it was itself, all the same.
+TEST_F(RunTest, ALiarUnderAnothersNameIsNoLessSuspect) {
+  Accuse(realm_, 0, {1});
+  realm_.servers[0]->status().set_party(2);
+  Expect(1, {"status"}, {}, {"they contradict each other: party 0 or party 1 or party 2 deviated"});
+  const json status = json::parse(Expect(1, {"status", "--json"}).out);
+  EXPECT_EQ(status["suspects"], json::array());
+  EXPECT_EQ(status["possible_suspects"], json::array({0, 1, 2}));
+}
+
 // Whatever it writes where its answers are shown.
 TEST_F(RunTest, WhatALyingServerSaysIsOneLine) {
   v1::StatusReply& status = realm_.servers[1]->status();

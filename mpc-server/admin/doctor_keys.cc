@@ -137,7 +137,8 @@ void Judge(Session& session, const KeyListing& listing, const Comparison& compar
        "mpc-admin catch-up PARTY has that server receive them from the two others; keys that one "
        "server alone has need new ones: mpc-admin enroll --replace, or randkey"},
       {comparison.different, "servers and KDC describe keys differently: ",
-       "mpc-admin list shows where; mpc-admin policy sets a gate on all three again"}};
+       "mpc-admin list shows where, and what each server says: one alone may lie. mpc-admin policy sets "
+       "the gate that the principal is to have on all three again"}};
   if (!comparison.deleted.empty()) {
     findings->Bad(
         runbook::kBackup,

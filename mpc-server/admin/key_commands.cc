@@ -25,15 +25,17 @@ using nlohmann::json;
 
 // nlohmann::json finds it by its name.
 static void to_json(json& out, const ListedKey& key) {
-  json parties = json::array();
+  json parties = json::array(), gates = json::array();
   for (int party = 0; party < 3; ++party) {
     if (key.present[party]) parties.push_back(party);
+    gates.push_back(key.present[party] ? json(GateName(key.gates[party])) : json(nullptr));
   }
   out = {{"principal", key.info.principal()},
          {"kvno", key.info.kvno()},
          {"enctype", EnctypeName(key.info.enctype())},
          {"class", KeyClassName(key.info.key_class())},
          {"gate", GateName(key.info.gate())},
+         {"gates", gates},
          {"handle", Hex(key.info.handle())},
          {"parties", parties},
          {"retired", key.retired()},
@@ -49,6 +51,8 @@ constexpr size_t kVerifyAtOnce = 128;
 // From the first server that collects a deleted key to the last: three times kCollectEvery.
 constexpr absl::Duration kBetweenServers = absl::Seconds(15);
 constexpr absl::Duration kLookAgain = absl::Seconds(1);
+
+constexpr char kNotTheSame[] = "the servers do not hold the same: run mpc-admin doctor";
 
 std::string Plural(size_t count, absl::string_view what) {
   return absl::StrCat(count, " ", what, count == 1 ? "" : "s");
@@ -79,7 +83,7 @@ absl::StatusOr<ExitCode> ListCommand(Session& session) {
   for (const ListedKey& key : keys) {
     table.push_back({key.info.principal(), absl::StrCat(key.info.kvno()),
                      EnctypeName(key.info.enctype()), KeyClassName(key.info.key_class()),
-                     GateName(key.info.gate()), key.Parties() + (key.same ? "" : " differ"),
+                     key.Gates(), key.Parties() + (key.same ? "" : " differ"),
                      key.retired_somewhere() ? Minute(key.retired_since()) : "-",
                      Hex(key.info.handle())});
     odd |= !staged && !key.retired() && (!key.complete() || !key.same);
@@ -90,7 +94,7 @@ absl::StatusOr<ExitCode> ListCommand(Session& session) {
   } else {
     session.console.Print(table);
   }
-  if (odd) session.console.Remark("the servers do not hold the same: run mpc-admin doctor");
+  if (odd) session.console.Remark(kNotTheSame);
   return odd ? ExitCode::kInconsistent : ExitCode::kOk;
 }
 
@@ -275,11 +279,14 @@ absl::StatusOr<ExitCode> PolicyCommand(Session& session) {
     ASSIGN_OR_RETURN(listing, ListOperand(session));
   }
   const std::vector<ListedKey> keys = Sorted(listing);
+  bool odd = false;
   for (const ListedKey& key : keys) {
-    session.console.Say(Describe(key.info), ": gate ", GateName(key.info.gate()));
+    session.console.Say(Describe(key.info), ": gate ", key.Gates());
+    odd |= !key.retired() && !key.same;
   }
   session.console.Print(json{{"keys", keys}});
-  return ExitCode::kOk;
+  if (odd) session.console.Remark(kNotTheSame);
+  return odd ? ExitCode::kInconsistent : ExitCode::kOk;
 }
 
 namespace {

@@ -210,6 +210,69 @@ TEST_F(RunTest, RandkeyKadminDeletesWhatAKilledRunLeft) {
   EXPECT_THAT(Expect(0, {"randkey", "--kadmin"}).out, Not(HasSubstr("deleted")));
 }
 
+// ATTACK. One server says that a gate is a wider one. doctor sends the administrator to look at the list
+// and set the gate again: he must not take the lie for what was set.
+TEST_F(RunTest, NoServerAloneShowsAWiderGate) {
+  Enroll(0, "alice");
+  Expect(0, {"policy", "alice", "--gate", "pkinit"}, {"gate pkinit"});
+  for (auto [handle, package] : realm_.servers[0]->committed()) {
+    package.mutable_info()->set_gate(v1::GATE_NONE);
+    realm_.servers[0]->Plant(package);
+  }
+  Expect(1, {"doctor"}, {"servers and KDC describe keys differently: alice@EXAMPLE.COM"});
+  Expect(5, {"list", "alice"}, {"none/pkinit/pkinit"});
+  Expect(5, {"policy", "alice"}, {"gate none/pkinit/pkinit"}, {"the servers do not hold the same: run mpc-admin doctor"});
+  const json key = json::parse(Run({"list", "alice", "--json"}).out)["keys"][0];
+  EXPECT_EQ(key["gate"], "pkinit");
+  EXPECT_EQ(key["gates"], json({"none", "pkinit", "pkinit"}));
+}
+
+// ATTACK. One server lists, when it is asked for one principal's keys, another's that was deleted and
+// which no database names: yesterday's dump does.
+TEST_F(RunTest, NoServerHasAnothersKeysDeletedWithThose) {
+  Enroll(0, "bob");
+  Enroll(0, "bob", {"--replace", "--delete-old"});
+  Enroll(0, "alice");
+  Expect(0, {"randkey", "krbtgt/EXAMPLE.COM"});
+  for (const auto& [handle, package] : realm_.servers[0]->committed()) {
+    if (package.info().retired_us() != 0) realm_.servers[2]->AlsoList(package.info());
+  }
+  const size_t before = realm_.servers[0]->committed().size();
+  Expect(5, {"delete", "alice", "--old", "--now"}, {}, {"lists a key of bob@EXAMPLE.COM among those of alice"});
+  Expect(5, {"rotate-krbtgt"}, {}, {"lists a key of bob@EXAMPLE.COM among those of krbtgt/"});
+  EXPECT_EQ(realm_.servers[0]->committed().size(), before);
+}
+
+// ATTACK. One server's list never ends: kadmind, which reads one for each new password, would hang and
+// fill the KDC's memory.
+TEST_F(RunTest, NoServersListGoesOnForEver) {
+  const auto client = realm_.servers[1]->NewClient();
+  for (const size_t in_each : {0, 20'000}) {
+    realm_.servers[1]->ListForEver(in_each);
+    const auto list = client->ListKeys("alice@EXAMPLE.COM", enroll::Listed::kCommitted,
+                                       absl::Milliseconds(in_each == 0 ? 20 : 2000));
+    EXPECT_THAT(list.status().message(), HasSubstr("the list of keys does not end")) << in_each;
+  }
+  realm_.servers[1]->ListForEver(70'000);
+  const auto all = client->ListKeys("", enroll::Listed::kCommitted, absl::Seconds(10));
+  EXPECT_THAT(all.status().message(), HasSubstr("the list of keys does not end"));
+}
+
+// ATTACK. One server says that a key of kadmin's that is being made is an old one.
+TEST_F(RunTest, NoServerAloneMakesAKeyOfKadminOld) {
+  Enroll(0, "kadmin/changepw");
+  Expect(0, {"randkey", "kadmin/changepw"});
+  Expect(0, {"randkey", "--kadmin"}, {"left by an earlier run"});
+  const std::vector<v1::KeyInfo> before = kdb_.principals["kadmin/changepw@EXAMPLE.COM"];
+  Expect(0, {"randkey", "kadmin/changepw"});
+  kdb_.principals["kadmin/changepw@EXAMPLE.COM"] = before;  // not written yet
+  for (auto [handle, package] : realm_.servers[0]->committed()) {
+    package.mutable_info()->set_kvno(1);
+    realm_.servers[0]->Plant(package);
+  }
+  EXPECT_THAT(Expect(0, {"randkey", "--kadmin"}).out, Not(HasSubstr("left by an earlier run")));
+}
+
 // A service's name makes its keys a service's; an administrator may say otherwise, and it stays so.
 TEST_F(RunTest, ClassesOfServices) {
   const auto class_of = [&](const std::string& principal) {

@@ -3,6 +3,7 @@
 // readmit, and what the servers say together about one that deviated.
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,14 @@ bool NamedByAll(const Survey& survey, uint32_t party, bool but_itself) {
   });
 }
 
+// One of them hides behind the other's number.
+bool TwoAreOneParty(const Survey& survey) {
+  std::set<uint32_t> parties;
+  return absl::c_any_of(survey, [&](const SurveyedServer& server) {
+    return server.error.ok() && !parties.insert(server.status.party()).second;
+  });
+}
+
 std::string Parties(const std::vector<uint32_t>& parties) {
   return absl::StrCat("party ", absl::StrJoin(parties, " or party "));
 }
@@ -54,6 +63,10 @@ std::string TextOf(const v1::Quarantine& quarantine) {
 Suspicion SuspicionOf(const Survey& survey) {
   Suspicion found;
   if (absl::c_none_of(survey, SawSomething)) return found;
+  if (TwoAreOneParty(survey)) {
+    found.possible = {0, 1, 2};
+    return found;
+  }
   for (uint32_t party = 0; party < kServers; ++party) {
     if (NamedByAll(survey, party, /*but_itself=*/false)) found.named.push_back(party);
     if (NamedByAll(survey, party, /*but_itself=*/true)) found.possible.push_back(party);

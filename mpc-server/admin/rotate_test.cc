@@ -179,6 +179,24 @@ TEST_F(RotateTest, OnAReplicaItIsRefused) {
   ExpectKeys(4);
 }
 
+// ATTACK. One server says that the key which the primary has just drawn is an old one, and a replica's
+// timer comes.
+TEST_F(RotateTest, NoServerAloneMakesANewKeyOld) {
+  const FakeKdb replica = kdb_;
+  Expect(0, {"rotate-krbtgt"});
+  const FakeKdb primary = kdb_;
+  kdb_ = replica;
+  for (auto [handle, package] : realm_.servers[0]->committed()) {
+    package.mutable_info()->set_kvno(1);
+    realm_.servers[0]->Plant(package);
+  }
+  Expect(0, {"rotate-krbtgt", "--if-older", "30d"});
+  Age(absl::Hours(24 * 31));
+  Expect(4, {"rotate-krbtgt", "--if-older", "30d"}, {}, {"the servers hold version 2"});
+  kdb_ = primary;
+  ExpectAllUsable();
+}
+
 TEST_F(RotateTest, KadminLikewiseOthersNot) {
   Enroll(0, "kadmin/admin");
   Enroll(0, "kadmin/changepw");

@@ -8,9 +8,11 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "mpc-server/admin/exit_code.h"
 #include "mpc-server/admin/names.h"
 #include "mpc-server/base/status_macros.h"
+#include "mpc-server/enroll/strictest_gate.h"
 #include "mpc-server/key/key_info.h"
 #include "mpc-server/key/string_to_key.h"
 
@@ -146,6 +148,16 @@ std::string ListedKey::Parties() const {
   return text;
 }
 
+std::string ListedKey::Gates() const {
+  std::set<v1::Gate> said;
+  std::vector<std::string> of_each;
+  for (int party = 0; party < 3; ++party) {
+    if (present[party]) said.insert(gates[party]);
+    of_each.push_back(present[party] ? GateName(gates[party]) : "-");
+  }
+  return said.size() == 1 ? GateName(*said.begin()) : absl::StrJoin(of_each, "/");
+}
+
 bool ListedKey::retired_somewhere() const {
   return absl::c_any_of(retired_us, [](int64_t us) { return us != 0; });
 }
@@ -200,12 +212,19 @@ absl::StatusOr<KeyListing> ListOnAll(Session& session, const std::string& princi
       key.retired_us[party] = info.retired_us();
       key.for_history[party] = info.for_history();
       key.reduced[party] = info.key_class() == v1::KEY_CLASS_HISTORY;
+      key.gates[party] = info.gate();
+      const uint32_t kvno = info.kvno();
       info.clear_retired_us();
       info.clear_for_history();
       if (key.info.handle().empty()) {
         key.info = std::move(info);
       } else if (!SameFacts(key.info, info)) {
         key.same = false;
+      }
+      // As new as any says: what is older than the database's may be deleted.
+      key.info.set_kvno(std::max(key.info.kvno(), kvno));
+      if (key.gates[party] != key.info.gate()) {
+        key.info.set_gate(enroll::StrictestGate({key.info.gate(), key.gates[party]}));
       }
       // One that a server has reduced already counts as that.
       if (key.reduced[party]) key.info.set_key_class(v1::KEY_CLASS_HISTORY);

@@ -106,12 +106,14 @@ absl::Status BadUsage(absl::string_view command, absl::string_view problem);
 
 // What the three servers say about one handle.
 struct ListedKey {
-  v1::KeyInfo info;  // the lowest party's that has it
+  v1::KeyInfo info;  // the lowest party's that has it, with the highest version that any
+                     // says, and the strictest gate of all that they say
   std::array<bool, 3> present = {};
   bool same = true;  // all that have it say the same about it, but for the next
   std::array<int64_t, 3> retired_us = {};  // since when each has it retired; 0: it hasn't
   std::array<bool, 3> for_history = {};    // and whether it stays, for the password history
   std::array<bool, 3> reduced = {};        // and has reduced it to that
+  std::array<v1::Gate, 3> gates = {};      // as each says; unspecified: it does not have it
 
   bool complete() const { return present[0] && present[1] && present[2]; }
   bool retired_somewhere() const;
@@ -119,6 +121,7 @@ struct ListedKey {
   absl::Time retired_since() const;  // the first of them
   bool kept() const;                 // for the history, by all that have it
   std::string Parties() const;       // "012", "0-2"
+  std::string Gates() const;         // "timestamp"; where they differ, of each: "none/-/pkinit"
 };
 
 using KeyListing = std::map<std::string, ListedKey>;  // by handle

@@ -4,11 +4,13 @@
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/security/auth_context.h>
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "mpc-server/base/limits.h"
 #include "mpc-server/base/one_line.h"
 
@@ -17,6 +19,11 @@ namespace {
 
 // A refused connection names itself at length; the useful part fits in a line.
 constexpr size_t kMaxDetailBytes = 400;
+
+// More than a server lists in one call, and more than any principal has.
+constexpr size_t kMostListed = std::max(limits::kMaxStagedKeys, limits::kMaxListKeysPerCall);
+// Of one principal's keys: so many calls' time for all calls. kadmind does nothing else meanwhile.
+constexpr int kCallsOfAList = 60;
 
 absl::Status ToStatus(const grpc::Status& status, absl::string_view server, const char* what) {
   if (status.ok()) return absl::OkStatus();
@@ -138,18 +145,35 @@ absl::StatusOr<std::vector<v1::KeyInfo>> AdminClient::ListKeys(const std::string
   request.set_retired(listed == Listed::kRetired);
   request.set_limit(limits::kMaxListKeysPerCall);
   std::vector<v1::KeyInfo> keys;
+  const absl::Time end = principal.empty() ? absl::InfiniteFuture()
+                                           : absl::Now() + kCallsOfAList * timeout;
   for (;;) {
-    std::string next;
+    const size_t most = kMostListed + (principal.empty() ? keys.size() : 0);
+    std::string next, foreign;
     RETURN_IF_ERROR(Run("ListKeys", timeout, [&](grpc::ClientContext* context) {
       const auto reader = stub_->ListKeys(context, request);
       v1::ListKeysReply reply;
       while (reader->Read(&reply)) {
+        for (const v1::KeyInfo& key : reply.keys()) {
+          if (!principal.empty() && key.principal() != principal) foreign = OnOneLine(key.principal());
+        }
         KeepTextsOnOneLine(&reply);
         for (v1::KeyInfo& key : *reply.mutable_keys()) keys.push_back(std::move(key));
         next = reply.next();
+        if (keys.size() > most) context->TryCancel();
       }
-      return reader->Finish();
+      const grpc::Status status = reader->Finish();
+      return keys.size() > most ? grpc::Status::OK : status;
     }));
+    if (keys.size() > most || absl::Now() > end) {
+      return absl::DataLossError(
+          absl::StrCat("server ", name_, ": the list of keys does not end"));
+    }
+    // It would have the caller do to somebody else's keys what he means for these.
+    if (!foreign.empty()) {
+      return absl::DataLossError(absl::StrCat("server ", name_, " lists a key of ", foreign,
+                                              " among those of ", principal));
+    }
     if (next.empty()) return keys;
     if (next <= request.from()) {
       return absl::InternalError(absl::StrCat("server ", name_, ": the list of keys goes back"));

@@ -336,6 +336,15 @@ grpc::Status FakeAdminServer::ListKeys(Context*, const v1::ListKeysRequest* requ
         *reply.add_keys() = info;
       }
     }
+    if (also_listed_.has_value()) *reply.add_keys() = *also_listed_;
+    for (size_t i = 0; i < listed_in_each_.value_or(0); ++i) {
+      reply.add_keys()->set_principal(request->principal());
+    }
+    if (listed_in_each_.has_value()) {
+      std::string next = request->from().empty() ? std::string(16, '\0') : request->from();
+      for (auto digit = next.rbegin(); digit != next.rend() && ++*digit == '\0';) ++digit;
+      reply.set_next(next);
+    }
   }
   writer->Write(reply);
   return grpc::Status::OK;

@@ -14,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -84,6 +85,16 @@ class FakeAdminServer : public v1::AdminService::Service {
     std::lock_guard<std::mutex> lock(mutex_);
     also_verified_ = handle;
   }
+  // Whatever it is asked for, it lists this too.
+  void AlsoList(const v1::KeyInfo& key) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    also_listed_ = key;
+  }
+  // Its lists say that there is more, each time.
+  void ListForEver(size_t in_each) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    listed_in_each_ = in_each;
+  }
   void Clear() {
     std::lock_guard<std::mutex> lock(mutex_);
     staged_.clear();
@@ -125,6 +136,8 @@ class FakeAdminServer : public v1::AdminService::Service {
   std::map<std::string, int> calls_;
   int port_ = 0;
   std::unique_ptr<grpc::Server> server_;
+  std::optional<v1::KeyInfo> also_listed_;
+  std::optional<size_t> listed_in_each_;
 };
 
 // Mutual TLS.
