@@ -26,6 +26,8 @@ void kdc_fuzz_need(krb5_error_code code, const char *what);
 #define need kdc_fuzz_need
 /* What the KDC answers; for krb5_free_data(). */
 krb5_data *kdc_fuzz_ask(const krb5_data *request, int is_tcp);
+/* The KDC has never seen this request. */
+void kdc_fuzz_forget(const krb5_data *request);
 /* The newest key of a principal. */
 void kdc_fuzz_key(const char *name, krb5_keyblock *key);
 

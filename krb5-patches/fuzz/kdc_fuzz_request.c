@@ -55,6 +55,7 @@ kdc_fuzz_ask_with(unsigned char type, const struct k5buf *padata, const krb5_dat
     krb5_data request = kdc_fuzz_whole_request(type, padata, body);
 
     krb5_free_data(NULL, kdc_fuzz_ask(&request, is_tcp));
+    kdc_fuzz_forget(&request);
     free(request.data);
 }
 
@@ -287,6 +288,7 @@ kdc_fuzz_try(const uint8_t *bytes, size_t size)
             krb5_free_data(NULL, kdc_fuzz_ask(&in, kind == KDC_FUZZ_TCP));
             if (more > 1) /* sent again */
                 krb5_free_data(NULL, kdc_fuzz_ask(&in, kind == KDC_FUZZ_TCP));
+            kdc_fuzz_forget(&in);
             break;
         case KDC_FUZZ_BODY:
             try_body(&in);
