@@ -82,7 +82,8 @@ write_config(void)
             "aes128-sha2:normal\n"
             "kdc_listen = \"\"\nkdc_tcp_listen = \"\"\nencrypted_challenge_indicator = "
             "ec\nspake_preauth_groups = edwards25519\n"
-            "host_based_services = \"HTTP\"\nno_host_referral = \"nfs\"\n}\n"
+            "host_based_services = \"HTTP\"\nno_host_referral = \"nfs\"\n"
+            "remote_session_enctypes = aes128-gcm\n}\n"
             "[kdcdefaults]\nkdc_max_dgram_reply_size = 700\n"
             "[capaths]\nTHIRD.TEST = {\n%s = OTHER.TEST\n}\n"
             "[dbmodules]\ndb = {\ndb_library = db2\ndatabase_name = %s/principal\n"
@@ -138,7 +139,8 @@ make_realm(const char *tools)
                                           "addprinc -pw indicated indicated",
                                           "setstr indicated require_auth ec",
                                           "setstr alice name value",
-                                          "addprinc -pw policy policy"};
+                                          "addprinc -pw policy policy",
+                                          "addprinc -pw gcm -e aes256-gcm:normal gcm"};
     char command[300];
     size_t i;
 
@@ -167,6 +169,12 @@ start_kdc(void)
     for (i = 0; i < shandle.kdc_numrealms; i++)
         need(krb5_set_debugging_time(shandle.kdc_realmlist[i]->realm_context, NOW, 0),
              "stopping the clock");
+}
+
+verto_ctx *
+kdc_fuzz_loop(void)
+{
+    return the_loop;
 }
 
 void
@@ -254,6 +262,7 @@ add_to_database(void)
         table->allowed_to_delegate_from = may_delegate_from;
         table->check_policy_as = check_login;
         table->check_policy_tgs = check_ticket;
+        kdc_fuzz_remote_start(table);
     }
 }
 

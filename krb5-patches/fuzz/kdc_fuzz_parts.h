@@ -6,6 +6,8 @@
 #include "k5-int.h"
 #include "k5-int-pkinit.h"
 #include "kdc_fuzz.h"
+#include <kdb.h>
+#include <verto.h>
 
 #define NOW 1800000000
 #define REALM "FUZZ.TEST"
@@ -26,6 +28,8 @@ void kdc_fuzz_need(krb5_error_code code, const char *what);
 #define need kdc_fuzz_need
 /* What the KDC answers; for krb5_free_data(). */
 krb5_data *kdc_fuzz_ask(const krb5_data *request, int is_tcp);
+/* In which the KDC runs. */
+verto_ctx *kdc_fuzz_loop(void);
 /* The KDC has never seen this request. */
 void kdc_fuzz_forget(const krb5_data *request);
 /* The newest key of a principal. */
@@ -81,6 +85,11 @@ const krb5_ticket *kdc_fuzz_service_ticket(void);
 void kdc_fuzz_compose(const krb5_data *in);
 typedef void (*kdc_fuzz_composed)(const void *knobs, size_t size, const krb5_data *body);
 void kdc_fuzz_compose_seeds(kdc_fuzz_composed add);
+
+/* kdc_fuzz_remote.c: keys that others hold */
+
+/* Its functions may from now on give out references. */
+void kdc_fuzz_remote_start(kdb_vftabl *table);
 
 /* kdc_fuzz_seeds.c */
 

@@ -249,6 +249,7 @@ client_seeds(void)
     get_ticket(cache, "host/h.fuzz.test", 0);
     get_ticket(cache, "host/h.fuzz.test", KRB5_GC_FORWARDABLE | KRB5_GC_NO_STORE);
     get_ticket(cache, "bob", 0);
+    get_ticket(cache, "gcm", 0);
     get_ticket(cache, "host/nobody.fuzz.test", KRB5_GC_CANONICALIZE);
     get_ticket(cache, "krbtgt/OTHER.TEST", 0);
     (void)log_in("alice", "wrong", NULL, NULL, NULL);
@@ -297,6 +298,8 @@ kdc_fuzz_seeds(kdc_fuzz_seed fn, void *arg)
     seed_fn = fn;
     seed_arg = arg;
     (void)log_in("alice", "alice", NULL, NULL, NULL);
+    (void)log_in("bob", "bob", "gcm", NULL, NULL);
+    (void)log_in("gcm", "gcm", NULL, NULL, NULL);
     free(world.sample_body.data);
     inner_seeds();
     client_seeds();
