@@ -76,7 +76,7 @@ write_config(void)
     fprintf(f,
             "[libdefaults]\ndefault_realm = %s\ndns_lookup_kdc = false\ndns_lookup_realm = false\n"
             "dns_canonicalize_hostname = false\n"
-            "permitted_enctypes = aes256-gcm aes128-gcm DEFAULT\n"
+            "permitted_enctypes = aes256-gcm aes128-gcm DEFAULT\nallow_rc4 = true\n"
             "[realms]\n%s = {\nkdc = 127.0.0.1:1\ndatabase_module = db\nkey_stash_file = %s/stash\n"
             "max_renewable_life = 7d\nsupported_enctypes = aes256-cts:normal aes256-gcm:normal "
             "aes128-sha2:normal\n"
@@ -112,7 +112,7 @@ run(const char *tools, const char *command)
 static void
 make_realm(const char *tools)
 {
-    static const char *const queries[] = {"cpw -pw krbtgt krbtgt/" REALM,
+    static const char *const queries[] = {"cpw -keepold -pw krbtgt krbtgt/" REALM,
                                           "addprinc -pw alice +requires_preauth alice",
                                           "addprinc -pw bob bob",
                                           "addprinc -pw host host/h.fuzz.test",
@@ -140,7 +140,10 @@ make_realm(const char *tools)
                                           "setstr indicated require_auth ec",
                                           "setstr alice name value",
                                           "addprinc -pw policy policy",
-                                          "addprinc -pw gcm -e aes256-gcm:normal gcm"};
+                                          "addprinc -pw gcm -e aes256-gcm:normal gcm",
+                                          "addprinc -pw rc4 -e aes256-cts:normal,arcfour-hmac:normal rc4",
+                                          "addprinc -pw late -expire 2035-01-01 -pwexpire 2034-01-01 late",
+                                          "addprinc -pw trusted +ok_as_delegate trusted"};
     char command[300];
     size_t i;
 
@@ -284,15 +287,18 @@ take(void *arg, krb5_error_code code, krb5_data *reply)
         krb5_free_data(NULL, reply);
 }
 
+static const krb5_data *asked; /* in progress */
+static unsigned char localhost[4] = {127, 0, 0, 1};
+
 krb5_data *
 kdc_fuzz_ask(const krb5_data *request, int is_tcp)
 {
-    static unsigned char bytes[4] = {127, 0, 0, 1};
-    krb5_address address = {KV5M_ADDRESS, ADDRTYPE_INET, 4, bytes};
+    krb5_address address = {KV5M_ADDRESS, ADDRTYPE_INET, 4, localhost};
     krb5_fulladdr full = {&address, 88};
     struct answer answer = {0, NULL};
     int turns;
 
+    asked = request;
     dispatch(&shandle, &full, &full, (krb5_data *)request, is_tcp, the_loop, take, &answer);
     for (turns = 0; answer.given == 0 && turns < 10000; turns++)
         verto_run_once(the_loop);
@@ -309,6 +315,18 @@ void
 kdc_fuzz_forget(const krb5_data *request)
 {
     kdc_remove_lookaside(shandle.kdc_err_context, (krb5_data *)request);
+}
+
+void
+kdc_fuzz_ask_meanwhile(void)
+{
+    krb5_address address = {KV5M_ADDRESS, ADDRTYPE_INET, 4, localhost};
+    krb5_fulladdr full = {&address, 88};
+    struct answer answer = {0, NULL};
+
+    dispatch(&shandle, &full, &full, (krb5_data *)asked, 0, the_loop, take, &answer);
+    if (answer.given != 1 || answer.reply != NULL)
+        abort();
 }
 
 void

@@ -9,7 +9,7 @@
 
 /* How an input begins. Choices count modulo their tables. */
 struct half {
-    unsigned char server, client, flags[4], times, pac;
+    unsigned char server, client, flags[4], times /* and of FAST: whether the client is hidden */, pac;
 };
 struct knobs {
     struct half header, second;
@@ -291,14 +291,14 @@ put_rbcd(struct k5buf *out)
 /* These PA-DATAs and this body as a KrbFastReq. */
 static krb5_data *
 fast_padata(const struct k5buf *padata, const krb5_data *body, const krb5_data *ap,
-            const krb5_keyblock *subkey)
+            const krb5_keyblock *subkey, krb5_boolean hide_client)
 {
-    static const unsigned char no_options[] = {0, 0, 0, 0, 0};
+    const unsigned char options[] = {0, hide_client ? 0x40 : 0, 0, 0, 0};
     struct k5buf fields, whole;
     krb5_data inner, *value;
 
     k5_buf_init_dynamic(&fields);
-    kdc_fuzz_put_in(&fields, 0xa0, 0x03, no_options, sizeof(no_options));
+    kdc_fuzz_put_in(&fields, 0xa0, 0x03, options, sizeof(options));
     kdc_fuzz_put_in(&fields, 0xa1, 0x30, padata->data, padata->len);
     kdc_fuzz_put(&fields, 0xa2, body->data, body->length);
     k5_buf_init_dynamic(&whole);
@@ -334,7 +334,8 @@ ask_composed(const struct knobs *knobs, krb5_ticket *header, const krb5_data *mo
     if (knobs->with & WITH_RBCD)
         put_rbcd(&inner);
     if (subkey != NULL && (knobs->with & WITH_FAST)) {
-        fast = fast_padata(&inner, body, ap, subkey);
+        fast = fast_padata(&inner, body, ap, subkey,
+                           knobs->header.times / COUNT(time_choices) % 2 == 1);
         kdc_fuzz_put_padata(&padata, KRB5_PADATA_FX_FAST, fast);
         krb5_free_data(world.client, fast);
     } else {
@@ -486,6 +487,7 @@ static const struct example {
     /* From and to other realms, through more. */
     {1, 3, ALL_FLAGS, 0, 1, 0, 0, 0, 0, 0, 0, 0, "bob"},
     {1, 13, ALL_FLAGS, 0, 1, 0, 0, 1, 0, 0, 0, 0, "bob"},
+    {1, 13, ALL_FLAGS, 0, 1, 0, 0, 3, 0, 0, 0, 0, "bob"},
     {1, 13, ALL_FLAGS, 0, 1, 0, 0, 3, 0, 0, 0, KDC_OPT_DISABLE_TRANSITED_CHECK, "bob"},
     {1, 0, ALL_FLAGS, 0, 1, 0, 0, 0, 0, 0, 0, 0, "bob"},
     {1, 4, ALL_FLAGS, 0, 5, 0, 3, 0, 0, 0, 0, 0, "krbtgt/OTHER.TEST"},
@@ -503,6 +505,9 @@ static const struct example {
     {0, 0, ALL_FLAGS, 0, 1, 0, 0, 0, 0, 0, 0, KDC_OPT_CANONICALIZE, "host/x.nowhere.test"},
     {0, 0, ALL_FLAGS, 0, 1, 0, 0, 0, 0, 0, 0, KDC_OPT_CANONICALIZE, "host/x.fourth.test"},
     {0, 0, ALL_FLAGS, 0, 1, 0, 0, 0, 0, 0, 0, 0, "policy"},
+    {0, 0, ALL_FLAGS, 0, 1, 0, 0, 0, 0, 0, 0, 0, "trusted"},
+    {0, 0, ALL_FLAGS, COUNT(time_choices), 1, WITH_SUBKEY | WITH_FAST, 0, 0, 0, 0, 0, 0, "bob"},
+    {0, 0, ALL_FLAGS, COUNT(time_choices), 1, WITH_SUBKEY | WITH_FAST, 0, 0, 0, 0, 0, 0, "off"},
     /* The request's own checksum; tickets and users that are not what they seem. */
     {0, 0, ALL_FLAGS, 0, 1, 0, 0, 0, 0, 0, 0, 0, "bob", AP_UNKEYED},
     {0, 0, ALL_FLAGS, 0, 1, 0, 0, 0, 0, 0, 0, 0, "bob", AP_NO_CHECKSUM},
@@ -549,7 +554,9 @@ type_of(const char *service)
 void
 kdc_fuzz_compose_seeds(kdc_fuzz_composed add)
 {
-    krb5_enctype types[] = {ENCTYPE_AES256_CTS_HMAC_SHA1_96, ENCTYPE_AES256_GCM};
+    /* The last is all that bob wants. */
+    krb5_enctype types[] = {ENCTYPE_AES256_CTS_HMAC_SHA1_96, ENCTYPE_AES256_GCM,
+                            ENCTYPE_AES128_CTS_HMAC_SHA256_128};
     const struct example *one;
     krb5_kdc_req req;
     struct knobs knobs;
@@ -579,7 +586,7 @@ kdc_fuzz_compose_seeds(kdc_fuzz_composed add)
         req.till = NOW + 3600;
         req.rtime = NOW + 72000;
         req.nonce = 1;
-        req.nktypes = 2;
+        req.nktypes = COUNT(types);
         req.ktype = types;
         need(encode_krb5_kdc_req_body(&req, &body), "body");
         add_option(body, one->options & KDC_OPT_ENC_TKT_IN_SKEY);

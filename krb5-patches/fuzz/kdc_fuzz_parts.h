@@ -28,6 +28,8 @@ void kdc_fuzz_need(krb5_error_code code, const char *what);
 #define need kdc_fuzz_need
 /* What the KDC answers; for krb5_free_data(). */
 krb5_data *kdc_fuzz_ask(const krb5_data *request, int is_tcp);
+/* The request in progress comes once more: it is dropped. */
+void kdc_fuzz_ask_meanwhile(void);
 /* In which the KDC runs. */
 verto_ctx *kdc_fuzz_loop(void);
 /* The KDC has never seen this request. */
@@ -73,6 +75,8 @@ void kdc_fuzz_ask_with(unsigned char type, const struct k5buf *padata, const krb
 
 #define KDC_FUZZ_PREAUTH 200
 #define KDC_FUZZ_PREAUTH_TYPED 201
+#define KDC_FUZZ_PREAUTH_REQUIRED 202 /* does not replace the key; its failure is final */
+#define KDC_FUZZ_PREAUTH_SUFFICIENT 203
 void kdc_fuzz_register_preauth(krb5_context context);
 typedef void (*kdc_fuzz_message)(const krb5_data *request);
 void kdc_fuzz_preauth_seeds(kdc_fuzz_message add);

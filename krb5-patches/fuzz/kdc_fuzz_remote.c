@@ -16,8 +16,12 @@
 /* How an input begins; behind it comes a request (kdc_fuzz.h). */
 struct orders {
     unsigned char waits;   /* bit i: operation i, counted modulo 8, is answered in a later turn of the loop */
-    unsigned char at;      /* before which operation, modulo 8, */
+    unsigned char at;      /* before which operation, modulo 8; or bits, below */
     unsigned char trouble; /* modulo their number */
+};
+enum {
+    FROM_BEGIN = 128, /* the database has changed before the first operation, */
+    OF_SERVERS = 64   /* and not what it says of clients, but of others */
 };
 enum trouble {
     NONE,
@@ -30,10 +34,14 @@ enum trouble {
     REPEATED,
     BAD_SIZE,
     NO_MEMORY,
-    KEY_CHANGES, /* the client's, in the database; what follows is of the database too */
-    CLIENT_GOES,
-    CLIENT_IS_SHUT,
+    SENT_AGAIN,
+    KEY_CHANGES, /* in the database, as what follows */
+    ENTRY_GOES,
+    ENTRY_IS_SHUT,
+    ENTRY_MOVES, /* to another realm */
     DATABASE_IS_LOCKED,
+    DATABASE_BREAKS,
+    KEY_UNREADABLE, /* the one whose number `at` is */
     TICKET_LATE, /* its end comes with the reply, */
     TICKET_NEVER, /* or does not */
     HEADER_VERSION, /* of the ticket */
@@ -49,6 +57,7 @@ static struct orders orders;
 static krb5_boolean remote; /* keys are, just now */
 static unsigned int operations;
 static krb5_boolean changed; /* the database */
+static unsigned int reads;   /* of keys */
 static krb5_boolean may_be_late;
 static krb5_data late; /* of a ticket, where the KDC has it; its end is in late_end */
 static char late_end[LATE_LENGTH];
@@ -111,11 +120,14 @@ static krb5_error_code
 give_reference(krb5_context context, const krb5_keyblock *mkey, const krb5_key_data *data,
                krb5_keyblock *key, krb5_keysalt *salt)
 {
-    krb5_error_code ret = true_key(context, mkey, data, key, salt);
+    krb5_error_code ret;
     char handle[KRB5_REMOTE_KEY_HANDLE_LENGTH] = {0};
     krb5_data d = make_data(handle, sizeof(handle));
     krb5_keyblock block;
 
+    if (remote && trouble() == KEY_UNREADABLE && reads++ % 16 == orders.at % 16)
+        return KRB5_KDB_NO_MATCHING_KEY;
+    ret = true_key(context, mkey, data, key, salt);
     if (ret || !remote)
         return ret;
     block = *key;
@@ -125,48 +137,73 @@ give_reference(krb5_context context, const krb5_keyblock *mkey, const krb5_key_d
     return ret;
 }
 
-/* Of a client, whose entry may have changed while its request waited. */
+/* The last of its keys is left. */
+static void
+change_key(krb5_db_entry *entry)
+{
+    krb5_key_data *data = entry->key_data;
+    int i;
+
+    while (entry->n_key_data > 1) {
+        for (i = 0; i < data->key_data_ver; i++)
+            free(data->key_data_contents[i]);
+        memmove(data, data + 1, --entry->n_key_data * sizeof(*data));
+    }
+}
+
+static krb5_error_code
+lost_principal(void)
+{
+    switch (trouble()) {
+        case ENTRY_GOES:
+            return KRB5_KDB_NOENTRY;
+        case DATABASE_IS_LOCKED:
+            return KRB5_KDB_CANTLOCK_DB;
+        case DATABASE_BREAKS:
+            return KRB5_KDB_DB_CORRUPT;
+        default:
+            return 0;
+    }
+}
+
+/* Entries may have changed while a request waited. */
 static krb5_error_code
 give_principal(krb5_context context, krb5_const_principal princ, unsigned int flags,
                krb5_db_entry **entry)
 {
-    krb5_error_code ret;
-    krb5_key_data *data;
-    int i;
+    krb5_boolean client = (flags & KRB5_KDB_FLAG_CLIENT) != 0;
+    krb5_boolean other = remote && changed && client != ((orders.at & OF_SERVERS) != 0);
+    krb5_error_code ret = other ? lost_principal() : 0;
 
-    if (remote && changed && (flags & KRB5_KDB_FLAG_CLIENT)) {
-        if (trouble() == CLIENT_GOES)
-            return KRB5_KDB_NOENTRY;
-        if (trouble() == DATABASE_IS_LOCKED)
-            return KRB5_KDB_CANTLOCK_DB;
-    }
-    ret = true_principal(context, princ, flags, entry);
-    if (ret || !remote || !changed || !(flags & KRB5_KDB_FLAG_CLIENT))
+    if (!ret)
+        ret = true_principal(context, princ, flags, entry);
+    if (ret || !other)
         return ret;
-    if (trouble() == CLIENT_IS_SHUT)
+    if (trouble() == ENTRY_IS_SHUT)
         (*entry)->attributes |= KRB5_KDB_DISALLOW_ALL_TIX;
-    if (trouble() == KEY_CHANGES && (*entry)->n_key_data > 0) {
-        data = (*entry)->key_data;
-        for (i = 0; i < data->key_data_ver; i++)
-            free(data->key_data_contents[i]);
-        memmove(data, data + 1, --(*entry)->n_key_data * sizeof(*data));
-    }
+    else if (trouble() == KEY_CHANGES)
+        change_key(*entry);
+    else if (trouble() == ENTRY_MOVES && (*entry)->princ->realm.length > 0)
+        (*entry)->princ->realm.data[0] ^= 1;
     return 0;
 }
 
 /*** Operations ***/
 
 static void *put_off; /* a wait that ends with the next flush */
+static krb5_boolean again; /* its request comes again, before another wait ends */
 
 static void
 wake_later(verto_ctx *loop, verto_ev *event)
 {
+    if (again)
+        kdc_fuzz_ask_meanwhile();
     krb5_c_remote_key_host()->wake(verto_get_private(event));
 }
 
 /* Other things happen, or nothing. */
 static void
-take_time(unsigned int number)
+take_time(unsigned int number, krb5_boolean now)
 {
     const krb5_remote_key_host *host = krb5_c_remote_key_host();
     krb5_remote_key_source source;
@@ -187,9 +224,10 @@ take_time(unsigned int number)
     token = host->begin_wait();
     if (token == NULL)
         abort();
-    if (!(orders.waits >> number % 8 & 1)) {
+    again = now && trouble() == SENT_AGAIN;
+    if (!again && !(orders.waits >> number % 8 & 1)) {
         host->wake(token);
-    } else if (host->flush_later()) {
+    } else if (!again && host->flush_later()) {
         put_off = token;
     } else {
         event = verto_add_timeout(kdc_fuzz_loop(), VERTO_EV_FLAG_NONE, wake_later, 0);
@@ -242,7 +280,7 @@ begin(krb5_context context, const krb5_data *handle, const krb5_data *in, krb5_k
         abort();
     *key = keys[(unsigned char)handle->data[0]].made;
     look_at_data(in);
-    take_time(number);
+    take_time(number, now);
     changed = changed || now;
     *ret = now ? error_of_trouble(context) : 0;
     return now;
@@ -348,7 +386,7 @@ op_encrypt(krb5_context context, void *moddata, krb5_enctype enctype, const krb5
     }
     if (ret)
         return ret;
-    if (ticket && may_be_late && (trouble() == TICKET_LATE || trouble() == TICKET_NEVER)) {
+    if (ticket && ((trouble() == TICKET_LATE && may_be_late) || (trouble() == TICKET_NEVER && now))) {
         late = *out;
         memcpy(late_end, late.data + late.length - LATE_LENGTH, LATE_LENGTH);
         memset(late.data + late.length - LATE_LENGTH, 0, LATE_LENGTH);
@@ -495,8 +533,9 @@ kdc_fuzz_remote_try(const uint8_t *bytes, size_t size)
     if (size < sizeof(orders))
         return;
     memcpy(&orders, bytes, sizeof(orders));
-    operations = 0;
-    changed = may_be_late = FALSE;
+    operations = reads = 0;
+    changed = (orders.at & FROM_BEGIN) != 0;
+    may_be_late = again = FALSE;
     late = empty_data();
     provider.prf = trouble() == NO_PRF ? NULL : op_prf;
     need(krb5_c_register_remote_keys(&provider, NULL), "provider");
@@ -528,14 +567,21 @@ add_one(unsigned char waits, unsigned char at, unsigned char what, const void *b
 static void
 add_remote(void *arg, const void *bytes, size_t size)
 {
-    enum { THOROUGH = 12, OPERATIONS = 4 };
+    enum { THOROUGH = 10, OPERATIONS = 6 };
+    static const unsigned char from_begin[] = {FROM_BEGIN, FROM_BEGIN | OF_SERVERS, OF_SERVERS | 2};
     unsigned int number = n_seeds++, i;
 
     add_one(0, 0, NONE, bytes, size);
     add_one(0xff, 0, NONE, bytes, size);
     add_one(0x55, number / TROUBLES % OPERATIONS, number % TROUBLES, bytes, size);
-    for (i = 0; number < THOROUGH && i < TROUBLES * OPERATIONS; i++)
+    if (number >= THOROUGH && memmem(bytes, size, "gcm", 3) == NULL) /* whose tickets have headers */
+        return;
+    for (i = 0; i < TROUBLES * OPERATIONS; i++)
         add_one(0xff, i % OPERATIONS, i / OPERATIONS, bytes, size);
+    for (i = 0; i < 3 * (KEY_UNREADABLE - KEY_CHANGES + 1); i++)
+        add_one(0xff, from_begin[i % 3], KEY_CHANGES + i / 3, bytes, size);
+    for (i = 0; i < 12; i++)
+        add_one(0, i, KEY_UNREADABLE, bytes, size);
 }
 
 void
