@@ -288,17 +288,20 @@ take(void *arg, krb5_error_code code, krb5_data *reply)
 }
 
 static const krb5_data *asked; /* in progress */
+static int asked_by_tcp;
+int kdc_fuzz_address_type = ADDRTYPE_INET;
 static unsigned char localhost[4] = {127, 0, 0, 1};
 
 krb5_data *
 kdc_fuzz_ask(const krb5_data *request, int is_tcp)
 {
-    krb5_address address = {KV5M_ADDRESS, ADDRTYPE_INET, 4, localhost};
+    krb5_address address = {KV5M_ADDRESS, kdc_fuzz_address_type, 4, localhost};
     krb5_fulladdr full = {&address, 88};
     struct answer answer = {0, NULL};
     int turns;
 
     asked = request;
+    asked_by_tcp = is_tcp;
     dispatch(&shandle, &full, &full, (krb5_data *)request, is_tcp, the_loop, take, &answer);
     for (turns = 0; answer.given == 0 && turns < 10000; turns++)
         verto_run_once(the_loop);
@@ -318,15 +321,23 @@ kdc_fuzz_forget(const krb5_data *request)
 }
 
 void
-kdc_fuzz_ask_meanwhile(void)
+kdc_fuzz_ask_meanwhile(krb5_boolean another)
 {
+    krb5_data request;
     krb5_address address = {KV5M_ADDRESS, ADDRTYPE_INET, 4, localhost};
     krb5_fulladdr full = {&address, 88};
     struct answer answer = {0, NULL};
 
-    dispatch(&shandle, &full, &full, (krb5_data *)asked, 0, the_loop, take, &answer);
-    if (answer.given != 1 || answer.reply != NULL)
+    need(alloc_data(&request, asked->length + 1), "memory");
+    memcpy(request.data, asked->data, asked->length);
+    request.length = asked->length + (another ? 1 : 0);
+    dispatch(&shandle, &full, &full, &request, asked_by_tcp, the_loop, take, &answer);
+    if (answer.given != 1 || (answer.reply != NULL && !another))
         abort();
+    krb5_free_data(NULL, answer.reply);
+    if (another)
+        kdc_fuzz_forget(&request);
+    free(request.data);
 }
 
 void

@@ -28,10 +28,12 @@ void kdc_fuzz_need(krb5_error_code code, const char *what);
 #define need kdc_fuzz_need
 /* What the KDC answers; for krb5_free_data(). */
 krb5_data *kdc_fuzz_ask(const krb5_data *request, int is_tcp);
-/* The request in progress comes once more: it is dropped. */
-void kdc_fuzz_ask_meanwhile(void);
+/* The request in progress comes once more, or another, for which there is no place: it is dropped. */
+void kdc_fuzz_ask_meanwhile(krb5_boolean another);
 /* In which the KDC runs. */
 verto_ctx *kdc_fuzz_loop(void);
+/* Whence requests come until it is changed back: an ADDRTYPE_. */
+extern int kdc_fuzz_address_type;
 /* The KDC has never seen this request. */
 void kdc_fuzz_forget(const krb5_data *request);
 /* The newest key of a principal. */

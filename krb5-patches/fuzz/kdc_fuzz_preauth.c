@@ -262,6 +262,49 @@ give_back(krb5_context context, krb5_pa_data *sent, krb5_data *packet, krb5_kdc_
     return ret;
 }
 
+/* Modules that do not work: the KDC does without them. */
+static krb5_preauthtype no_types[] = {0};
+
+static krb5_error_code
+init(krb5_context context, krb5_kdcpreauth_moddata *moddata, const char **realms)
+{
+    return ENOENT;
+}
+
+static krb5_error_code
+loop(krb5_context context, krb5_kdcpreauth_moddata moddata, verto_ctx *ctx)
+{
+    return ENOENT;
+}
+
+static void
+fini(krb5_context context, krb5_kdcpreauth_moddata moddata)
+{
+}
+
+static krb5_error_code
+init_no_vtable(krb5_context context, int major, int minor, krb5_plugin_vtable table)
+{
+    krb5_kdcpreauth_vtable vt = (krb5_kdcpreauth_vtable)table;
+
+    vt->name = "no";
+    vt->pa_type_list = no_types;
+    vt->init = init;
+    return 0;
+}
+
+static krb5_error_code
+init_no_loop_vtable(krb5_context context, int major, int minor, krb5_plugin_vtable table)
+{
+    krb5_kdcpreauth_vtable vt = (krb5_kdcpreauth_vtable)table;
+
+    vt->name = "no loop";
+    vt->pa_type_list = no_types;
+    vt->loop = loop;
+    vt->fini = fini;
+    return 0;
+}
+
 static krb5_error_code
 init_vtable(krb5_context context, int major, int minor, krb5_plugin_vtable table)
 {
@@ -285,6 +328,8 @@ void
 kdc_fuzz_register_preauth(krb5_context context)
 {
     need(k5_plugin_register(context, PLUGIN_INTERFACE_KDCPREAUTH, "fuzz", init_vtable), "preauth");
+    need(k5_plugin_register(context, PLUGIN_INTERFACE_KDCPREAUTH, "no", init_no_vtable), "preauth");
+    need(k5_plugin_register(context, PLUGIN_INTERFACE_KDCPREAUTH, "noloop", init_no_loop_vtable), "preauth");
 }
 
 /*** Seeds ***/

@@ -7,6 +7,7 @@
 #include "kdc_fuzz_parts.h"
 #include "../lib/crypto/krb/crypto_int.h"
 #include "../lib/kdb/kdb5.h"
+#include "kdc_fiber.h"
 #include <krb5/remote_key_plugin.h>
 
 #define HEADER_LENGTH 33
@@ -35,10 +36,12 @@ enum trouble {
     BAD_SIZE,
     NO_MEMORY,
     SENT_AGAIN,
+    CROWDED, /* from the begin there is a place for one, or two, and now comes another */
     KEY_CHANGES, /* in the database, as what follows */
     ENTRY_GOES,
     ENTRY_IS_SHUT,
     ENTRY_MOVES, /* to another realm */
+    ENTRY_REFERS, /* has data of that kind */
     DATABASE_IS_LOCKED,
     DATABASE_BREAKS,
     KEY_UNREADABLE, /* the one whose number `at` is */
@@ -171,6 +174,7 @@ static krb5_error_code
 give_principal(krb5_context context, krb5_const_principal princ, unsigned int flags,
                krb5_db_entry **entry)
 {
+    krb5_tl_data referral = {NULL, KRB5_TL_SVR_REFERRAL_DATA, 5, (krb5_octet *)"there"};
     krb5_boolean client = (flags & KRB5_KDB_FLAG_CLIENT) != 0;
     krb5_boolean other = remote && changed && client != ((orders.at & OF_SERVERS) != 0);
     krb5_error_code ret = other ? lost_principal() : 0;
@@ -179,7 +183,9 @@ give_principal(krb5_context context, krb5_const_principal princ, unsigned int fl
         ret = true_principal(context, princ, flags, entry);
     if (ret || !other)
         return ret;
-    if (trouble() == ENTRY_IS_SHUT)
+    if (trouble() == ENTRY_REFERS)
+        need(krb5_dbe_update_tl_data(context, *entry, &referral), "tagged data");
+    else if (trouble() == ENTRY_IS_SHUT)
         (*entry)->attributes |= KRB5_KDB_DISALLOW_ALL_TIX;
     else if (trouble() == KEY_CHANGES)
         change_key(*entry);
@@ -197,7 +203,7 @@ static void
 wake_later(verto_ctx *loop, verto_ev *event)
 {
     if (again)
-        kdc_fuzz_ask_meanwhile();
+        kdc_fuzz_ask_meanwhile(trouble() == CROWDED);
     krb5_c_remote_key_host()->wake(verto_get_private(event));
 }
 
@@ -224,7 +230,7 @@ take_time(unsigned int number, krb5_boolean now)
     token = host->begin_wait();
     if (token == NULL)
         abort();
-    again = now && trouble() == SENT_AGAIN;
+    again = now && (trouble() == SENT_AGAIN || trouble() == CROWDED);
     if (!again && !(orders.waits >> number % 8 & 1)) {
         host->wake(token);
     } else if (!again && host->flush_later()) {
@@ -540,6 +546,7 @@ kdc_fuzz_remote_try(const uint8_t *bytes, size_t size)
     provider.prf = trouble() == NO_PRF ? NULL : op_prf;
     need(krb5_c_register_remote_keys(&provider, NULL), "provider");
     remote = TRUE;
+    kdc_fiber_set_limit(trouble() == CROWDED ? 1 + orders.at % 2 : 0);
     kdc_fuzz_try(bytes + sizeof(orders), size - sizeof(orders));
     remote = FALSE;
     need(krb5_c_register_remote_keys(NULL, NULL), "no provider");
@@ -573,6 +580,9 @@ add_remote(void *arg, const void *bytes, size_t size)
 
     add_one(0, 0, NONE, bytes, size);
     add_one(0xff, 0, NONE, bytes, size);
+    add_one(0, FROM_BEGIN | OF_SERVERS, ENTRY_REFERS, bytes, size);
+    for (i = 0; i < OPERATIONS; i++)
+        add_one(0, i, OUTAGE, bytes, size);
     add_one(0x55, number / TROUBLES % OPERATIONS, number % TROUBLES, bytes, size);
     if (number >= THOROUGH && memmem(bytes, size, "gcm", 3) == NULL) /* whose tickets have headers */
         return;

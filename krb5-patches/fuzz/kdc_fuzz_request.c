@@ -286,8 +286,11 @@ kdc_fuzz_try(const uint8_t *bytes, size_t size)
         case KDC_FUZZ_UDP:
         case KDC_FUZZ_TCP:
             krb5_free_data(NULL, kdc_fuzz_ask(&in, kind == KDC_FUZZ_TCP));
-            if (more > 1) /* sent again */
+            if (more > 2)
+                kdc_fuzz_address_type = 99;
+            if (more > 1) /* sent again, in the end from nobody knows where */
                 krb5_free_data(NULL, kdc_fuzz_ask(&in, kind == KDC_FUZZ_TCP));
+            kdc_fuzz_address_type = ADDRTYPE_INET;
             kdc_fuzz_forget(&in);
             break;
         case KDC_FUZZ_BODY:

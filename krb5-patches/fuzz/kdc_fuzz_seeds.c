@@ -272,6 +272,8 @@ as_seed(const char *name, const char *service, krb5_flags options, krb5_enctype 
     req.ktype = &type;
     need(encode_krb5_as_req(&req, &out), "AS-REQ");
     add_seed(KDC_FUZZ_UDP, NULL, 0, out);
+    if (name == NULL)
+        add_kind(KDC_FUZZ_UDP, 3, NULL, 0, out);
     krb5_free_data(world.client, out);
     krb5_free_principal(world.client, req.client);
     krb5_free_principal(world.client, req.server);
