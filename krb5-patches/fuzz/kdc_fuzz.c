@@ -312,6 +312,12 @@ kdc_fuzz_ask(const krb5_data *request, int is_tcp)
     return answer.reply;
 }
 
+void
+kdc_fuzz_restrict_anonymous(krb5_boolean only_tgt)
+{
+    shandle.kdc_realmlist[0]->realm_restrict_anon = only_tgt;
+}
+
 /* What was remembered of a request is freed: else each would leave memory behind, libFuzzer would look for
  * leaks after each of a thousand inputs, and then never again; and the same input would not do the same. */
 void

@@ -32,6 +32,8 @@ krb5_data *kdc_fuzz_ask(const krb5_data *request, int is_tcp);
 void kdc_fuzz_ask_meanwhile(krb5_boolean another);
 /* In which the KDC runs. */
 verto_ctx *kdc_fuzz_loop(void);
+/* Whether anonymous clients get a TGT and nothing else. */
+void kdc_fuzz_restrict_anonymous(krb5_boolean only_tgt);
 /* Whence requests come until it is changed back: an ADDRTYPE_. */
 extern int kdc_fuzz_address_type;
 /* The KDC has never seen this request. */

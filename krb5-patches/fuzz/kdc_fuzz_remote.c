@@ -22,7 +22,8 @@ struct orders {
 };
 enum {
     FROM_BEGIN = 128, /* the database has changed before the first operation, */
-    OF_SERVERS = 64   /* and not what it says of clients, but of others */
+    OF_SERVERS = 64,  /* and not what it says of clients, but of others */
+    STRICT = 32       /* anonymous clients get a TGT and nothing else */
 };
 enum trouble {
     NONE,
@@ -546,9 +547,11 @@ kdc_fuzz_remote_try(const uint8_t *bytes, size_t size)
     provider.prf = trouble() == NO_PRF ? NULL : op_prf;
     need(krb5_c_register_remote_keys(&provider, NULL), "provider");
     remote = TRUE;
+    kdc_fuzz_restrict_anonymous((orders.at & STRICT) != 0);
     kdc_fiber_set_limit(trouble() == CROWDED ? 1 + orders.at % 2 : 0);
     kdc_fuzz_try(bytes + sizeof(orders), size - sizeof(orders));
     remote = FALSE;
+    kdc_fuzz_restrict_anonymous(FALSE);
     need(krb5_c_register_remote_keys(NULL, NULL), "no provider");
 }
 
@@ -579,7 +582,7 @@ add_remote(void *arg, const void *bytes, size_t size)
     unsigned int number = n_seeds++, i;
 
     add_one(0, 0, NONE, bytes, size);
-    add_one(0xff, 0, NONE, bytes, size);
+    add_one(0xff, STRICT, NONE, bytes, size);
     add_one(0, FROM_BEGIN | OF_SERVERS, ENTRY_REFERS, bytes, size);
     for (i = 0; i < OPERATIONS; i++)
         add_one(0, i, OUTAGE, bytes, size);

@@ -326,6 +326,8 @@ rare_seeds(void)
     as_seed("bob", tgs, KDC_OPT_RENEW, ENCTYPE_AES256_CTS_HMAC_SHA1_96, NULL);
     as_seed("bob", tgs, 0, ENCTYPE_AES256_CTS_HMAC_SHA1_96, padata);
     as_seed("rc4", "rc4", 0, ENCTYPE_ARCFOUR_HMAC, NULL);
+    as_seed("WELLKNOWN/ANONYMOUS", "host/h.fuzz.test", KDC_OPT_REQUEST_ANONYMOUS,
+            ENCTYPE_AES256_CTS_HMAC_SHA1_96, NULL);
     as_seed("rc4", "strict", 0, ENCTYPE_ARCFOUR_HMAC, NULL);
     as_seed("late", "rc4", 0, ENCTYPE_AES256_CTS_HMAC_SHA1_96, NULL);
     as_seed("strict", tgs, 0, ENCTYPE_AES256_CTS_HMAC_SHA1_96, software);
