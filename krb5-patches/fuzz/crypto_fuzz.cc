@@ -58,7 +58,8 @@ const Keys& TheKeys() {
 }
 
 // The first byte of an input: which key, and behind that what is special. The last are derived anew.
-constexpr uint8_t kAnew = 240;
+constexpr size_t kAnewSpecial = 40;
+constexpr uint8_t kAnew = kAnewSpecial * std::size(kEnctypes);
 const Key& KeyOf(uint8_t first) {
   return (first >= kAnew ? TheKeys().anew : TheKeys().keys)[first % std::size(kEnctypes)];
 }
@@ -151,8 +152,10 @@ FuzzSeeds CiphertextSeeds() {
   FuzzSeeds seeds;
   for (size_t i = 0; i < std::size(kEnctypes); ++i) {
     for (const size_t size : {0, 1, 16, 40}) {
-      seeds.push_back(std::string{static_cast<char>(i), '\1'} +
-                      Encrypt(TheKeys().keys[i], kUsages[1], std::string(size, 'p')));
+      for (const size_t special : {size_t{0}, kAnewSpecial}) {
+        seeds.push_back(std::string{First(i, special), '\1'} +
+                        Encrypt(TheKeys().keys[i], kUsages[1], std::string(size, 'p')));
+      }
     }
   }
   seeds.push_back(std::string{First(1, 1), '\1'} + std::string(80, 'c'));
@@ -216,6 +219,7 @@ FuzzSeeds PlainSeeds() {
       seeds.push_back(std::string{First(i, special), '\0', '\0', '\0'} + "plaintext");
     }
     seeds.push_back(std::string{First(i, 0), '\0', '\x0c', '\1'} + std::string(100, 'p'));
+    seeds.push_back(std::string{First(i, kAnewSpecial), '\0', '\0', '\0'} + "plaintext");
   }
   return seeds;
 }
@@ -412,6 +416,7 @@ FuzzSeeds ChecksumSeeds() {
                       std::string(static_cast<size_t>(length), 'c') + "data");
     }
     seeds.push_back(std::string{First(i, 1), '\x04'} + "type" + "data");
+    seeds.push_back(std::string{First(i, kAnewSpecial), '\x04'} + "type" + "data");
   }
   return seeds;
 }
