@@ -2,6 +2,8 @@
 //
 // Three servers' answers to one job, of which one server may answer anything, behind protobuf's
 // decoder.
+#include <google/protobuf/stubs/logging.h>
+
 #include <array>
 #include <string>
 
@@ -12,6 +14,9 @@
 
 namespace mpckdc::client {
 namespace {
+
+// It would say of each input that is no UTF-8 what it thinks of it.
+[[maybe_unused]] const auto quiet = google::protobuf::SetLogHandler(nullptr);
 
 const std::array<std::string, MPC_SERVERS> kNames = {"P0", "P1", "P2"};
 constexpr uint8_t kHandle[16] = {1};
@@ -128,14 +133,16 @@ void Hear(void* arg, mpc_result* result) {
   mpc_result_free(result);
 }
 
-std::string OutputsOf(bool gcm, const std::array<v1::JobAnswer, MPC_SERVERS>& answers,
-                      const std::array<int, 3>& order, Heard* heard) {
+using ThreeAnswers = std::array<const v1::JobAnswer*, MPC_SERVERS>;
+
+std::string OutputsOf(bool gcm, const ThreeAnswers& answers, const std::array<int, 3>& order,
+                      Heard* heard) {
   const TheJob job(gcm);
   JobCombiner combiner(job.job, Hear, heard);
   combiner.set_id(7);
   bool done = false;
   for (const int p : order) {
-    done = combiner.Add({p, p, kNames}, answers[static_cast<size_t>(p)]) || done;
+    done = combiner.Add({p, p, kNames}, *answers[static_cast<size_t>(p)]) || done;
     if (done) break;
   }
   FUZZ_CHECK(done);
@@ -144,18 +151,35 @@ std::string OutputsOf(bool gcm, const std::array<v1::JobAnswer, MPC_SERVERS>& an
   return heard->outputs;
 }
 
+// Three honest servers' answers, and what comes of them. No input changes these.
+struct Honest {
+  explicit Honest(bool gcm) : answers(GoodAnswers(gcm)) {
+    Heard heard;
+    outputs = OutputsOf(gcm, All(), {0, 1, 2}, &heard);
+    FUZZ_CHECK(heard.verdict == MPC_OK);
+  }
+  ThreeAnswers All() const { return {&answers[0], &answers[1], &answers[2]}; }
+
+  std::array<v1::JobAnswer, MPC_SERVERS> answers;
+  std::string outputs;
+};
+const Honest& TheHonest(bool gcm) {
+  static const auto* const with_gcm = new Honest(true);
+  static const auto* const without = new Honest(false);
+  return gcm ? *with_gcm : *without;
+}
+
 // One server alone can turn an answer into an outage. It cannot make it another answer, or a wrong
 // password.
 MPCKDC_FUZZ(combiner, Seeds) {
   if (in.empty()) return;
   const bool gcm = (in[0] & 1) != 0;
   const int liar = (in[0] >> 1 & 3) % 3, turn = (in[0] >> 3 & 3) % 3;
-  std::array<v1::JobAnswer, MPC_SERVERS> answers = GoodAnswers(gcm);
-  Heard honest;
-  OutputsOf(gcm, answers, {0, 1, 2}, &honest);
-  FUZZ_CHECK(honest.verdict == MPC_OK);
-  v1::JobAnswer& answer = answers[static_cast<size_t>(liar)];
+  v1::JobAnswer answer;
   if (!answer.ParseFromArray(in.data() + 1, static_cast<int>(in.size() - 1))) return;
+  const Honest& honest = TheHonest(gcm);
+  ThreeAnswers answers = honest.All();
+  answers[static_cast<size_t>(liar)] = &answer;
   std::array<int, 3> order = {(liar + 1) % 3, (liar + 2) % 3, liar};
   std::swap(order[2], order[static_cast<size_t>(turn)]);
   Heard heard;

@@ -11,6 +11,8 @@ extern "C" {
 
 /* The first byte of an input, modulo this: which message the rest is. */
 size_t asn1_fuzz_count(void);
+/* Which that is whose decoder has this name, or -1. */
+int asn1_fuzz_find(const char *name);
 void asn1_fuzz_try(const uint8_t *bytes, size_t size);
 
 #ifdef __cplusplus

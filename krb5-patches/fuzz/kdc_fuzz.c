@@ -76,13 +76,14 @@ write_config(void)
     fprintf(f,
             "[libdefaults]\ndefault_realm = %s\ndns_lookup_kdc = false\ndns_lookup_realm = false\n"
             "dns_canonicalize_hostname = false\n"
-            "permitted_enctypes = aes256-gcm aes128-gcm DEFAULT\n"
+            "permitted_enctypes = aes256-gcm aes128-gcm DEFAULT\nallow_rc4 = true\n"
             "[realms]\n%s = {\nkdc = 127.0.0.1:1\ndatabase_module = db\nkey_stash_file = %s/stash\n"
             "max_renewable_life = 7d\nsupported_enctypes = aes256-cts:normal aes256-gcm:normal "
             "aes128-sha2:normal\n"
             "kdc_listen = \"\"\nkdc_tcp_listen = \"\"\nencrypted_challenge_indicator = "
             "ec\nspake_preauth_groups = edwards25519\n"
-            "host_based_services = \"HTTP\"\nno_host_referral = \"nfs\"\n}\n"
+            "host_based_services = \"HTTP\"\nno_host_referral = \"nfs\"\n"
+            "remote_session_enctypes = aes128-gcm\n}\n"
             "[kdcdefaults]\nkdc_max_dgram_reply_size = 700\n"
             "[capaths]\nTHIRD.TEST = {\n%s = OTHER.TEST\n}\n"
             "[dbmodules]\ndb = {\ndb_library = db2\ndatabase_name = %s/principal\n"
@@ -111,7 +112,7 @@ run(const char *tools, const char *command)
 static void
 make_realm(const char *tools)
 {
-    static const char *const queries[] = {"cpw -pw krbtgt krbtgt/" REALM,
+    static const char *const queries[] = {"cpw -keepold -pw krbtgt krbtgt/" REALM,
                                           "addprinc -pw alice +requires_preauth alice",
                                           "addprinc -pw bob bob",
                                           "addprinc -pw host host/h.fuzz.test",
@@ -138,7 +139,11 @@ make_realm(const char *tools)
                                           "addprinc -pw indicated indicated",
                                           "setstr indicated require_auth ec",
                                           "setstr alice name value",
-                                          "addprinc -pw policy policy"};
+                                          "addprinc -pw policy policy",
+                                          "addprinc -pw gcm -e aes256-gcm:normal gcm",
+                                          "addprinc -pw rc4 -e aes256-cts:normal,arcfour-hmac:normal rc4",
+                                          "addprinc -pw late -expire 2035-01-01 -pwexpire 2034-01-01 late",
+                                          "addprinc -pw trusted +ok_as_delegate trusted"};
     char command[300];
     size_t i;
 
@@ -167,6 +172,12 @@ start_kdc(void)
     for (i = 0; i < shandle.kdc_numrealms; i++)
         need(krb5_set_debugging_time(shandle.kdc_realmlist[i]->realm_context, NOW, 0),
              "stopping the clock");
+}
+
+verto_ctx *
+kdc_fuzz_loop(void)
+{
+    return the_loop;
 }
 
 void
@@ -254,6 +265,7 @@ add_to_database(void)
         table->allowed_to_delegate_from = may_delegate_from;
         table->check_policy_as = check_login;
         table->check_policy_tgs = check_ticket;
+        kdc_fuzz_remote_start(table);
     }
 }
 
@@ -275,15 +287,21 @@ take(void *arg, krb5_error_code code, krb5_data *reply)
         krb5_free_data(NULL, reply);
 }
 
+static const krb5_data *asked; /* in progress */
+static int asked_by_tcp;
+int kdc_fuzz_address_type = ADDRTYPE_INET;
+static unsigned char localhost[4] = {127, 0, 0, 1};
+
 krb5_data *
 kdc_fuzz_ask(const krb5_data *request, int is_tcp)
 {
-    static unsigned char bytes[4] = {127, 0, 0, 1};
-    krb5_address address = {KV5M_ADDRESS, ADDRTYPE_INET, 4, bytes};
+    krb5_address address = {KV5M_ADDRESS, kdc_fuzz_address_type, 4, localhost};
     krb5_fulladdr full = {&address, 88};
     struct answer answer = {0, NULL};
     int turns;
 
+    asked = request;
+    asked_by_tcp = is_tcp;
     dispatch(&shandle, &full, &full, (krb5_data *)request, is_tcp, the_loop, take, &answer);
     for (turns = 0; answer.given == 0 && turns < 10000; turns++)
         verto_run_once(the_loop);
@@ -292,6 +310,40 @@ kdc_fuzz_ask(const krb5_data *request, int is_tcp)
         abort();
     }
     return answer.reply;
+}
+
+void
+kdc_fuzz_restrict_anonymous(krb5_boolean only_tgt)
+{
+    shandle.kdc_realmlist[0]->realm_restrict_anon = only_tgt;
+}
+
+/* What was remembered of a request is freed: else each would leave memory behind, libFuzzer would look for
+ * leaks after each of a thousand inputs, and then never again; and the same input would not do the same. */
+void
+kdc_fuzz_forget(const krb5_data *request)
+{
+    kdc_remove_lookaside(shandle.kdc_err_context, (krb5_data *)request);
+}
+
+void
+kdc_fuzz_ask_meanwhile(krb5_boolean another)
+{
+    krb5_data request;
+    krb5_address address = {KV5M_ADDRESS, ADDRTYPE_INET, 4, localhost};
+    krb5_fulladdr full = {&address, 88};
+    struct answer answer = {0, NULL};
+
+    need(alloc_data(&request, asked->length + 1), "memory");
+    memcpy(request.data, asked->data, asked->length);
+    request.length = asked->length + (another ? 1 : 0);
+    dispatch(&shandle, &full, &full, &request, asked_by_tcp, the_loop, take, &answer);
+    if (answer.given != 1 || (answer.reply != NULL && !another))
+        abort();
+    krb5_free_data(NULL, answer.reply);
+    if (another)
+        kdc_fuzz_forget(&request);
+    free(request.data);
 }
 
 void

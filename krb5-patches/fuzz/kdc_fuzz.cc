@@ -19,19 +19,26 @@ void Start() {
   static_cast<void>(started);
 }
 
-FuzzSeeds Seeds() {
+FuzzSeeds SeedsOf(void (*make)(kdc_fuzz_seed add, void* arg)) {
   Start();
   FuzzSeeds seeds;
   const auto add = [](void* arg, const void* bytes, size_t size) {
     static_cast<FuzzSeeds*>(arg)->emplace_back(static_cast<const char*>(bytes), size);
   };
-  kdc_fuzz_seeds(add, &seeds);
+  make(add, &seeds);
   return seeds;
 }
+FuzzSeeds Seeds() { return SeedsOf(kdc_fuzz_seeds); }
+FuzzSeeds RemoteSeeds() { return SeedsOf(kdc_fuzz_remote_seeds); }
 
 MPCKDC_FUZZ(kdc_request, Seeds) {
   Start();
   kdc_fuzz_try(in.data(), in.size());
+}
+
+MPCKDC_FUZZ(kdc_remote, RemoteSeeds) {
+  Start();
+  kdc_fuzz_remote_try(in.data(), in.size());
 }
 
 }  // namespace

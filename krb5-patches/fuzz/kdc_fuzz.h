@@ -33,6 +33,10 @@ void kdc_fuzz_try(const uint8_t *bytes, size_t size);
 typedef void (*kdc_fuzz_seed)(void *arg, const void *bytes, size_t size);
 void kdc_fuzz_seeds(kdc_fuzz_seed fn, void *arg);
 
+/* The same with keys that others hold (kdc_fuzz_remote.c): how they answer, and a request. */
+void kdc_fuzz_remote_try(const uint8_t *bytes, size_t size);
+void kdc_fuzz_remote_seeds(kdc_fuzz_seed fn, void *arg);
+
 #ifdef __cplusplus
 }
 #endif

@@ -9,7 +9,7 @@
 
 /* How an input begins. Choices count modulo their tables. */
 struct half {
-    unsigned char server, client, flags[4], times, pac;
+    unsigned char server, client, flags[4], times /* and of FAST: whether the client is hidden */, pac;
 };
 struct knobs {
     struct half header, second;
@@ -26,7 +26,8 @@ enum {
     WITH_FOR_USER = 8,
     WITH_X509_USER = 16,
     WITH_CERTIFICATE = 32,
-    WITH_RBCD = 64
+    WITH_RBCD = 64,
+    WITH_RC4 = 128 /* as the session key */
 };
 enum {
     WRONG_AP = 7, /* enum kdc_fuzz_ap */
@@ -82,6 +83,7 @@ static krb5_keyblock server_keys[COUNT(server_names)];
 static krb5_principal servers[COUNT(server_names)], clients[COUNT(client_names)];
 enum { HOST = 2 /* of servers */, NOBODY = 10 /* of clients */ };
 static krb5_ticket service_ticket;
+static krb5_keyblock rc4_session, *session; /* of the tickets that are made */
 
 static void
 make_service_ticket(void);
@@ -97,6 +99,10 @@ kdc_fuzz_compose_start(void)
     }
     for (i = 0; i < COUNT(client_names); i++)
         need(krb5_parse_name(world.client, client_names[i], &clients[i]), client_names[i]);
+    need(krb5_copy_keyblock_contents(world.client, world.session, &rc4_session), "key");
+    rc4_session.enctype = ENCTYPE_ARCFOUR_HMAC;
+    rc4_session.length = 16;
+    session = world.session;
     make_service_ticket();
 }
 
@@ -169,7 +175,7 @@ make_ticket(const struct half *half, const struct knobs *knobs, krb5_const_princ
     memset(&part, 0, sizeof(part));
     memset(ticket, 0, sizeof(*ticket));
     part.flags = load_32_be(half->flags);
-    part.session = world.session;
+    part.session = session;
     part.client = clients[half->client % COUNT(client_names)];
     part.transited.tr_type = KRB5_DOMAIN_X500_COMPRESS +
                              ((knobs->wrong & WRONG_TRANSITED) ? 1 : 0);
@@ -238,7 +244,7 @@ put_for_user(struct k5buf *out, krb5_principal user, const struct knobs *knobs)
     k5_buf_add_len(&signed_text, user->realm.data, user->realm.length);
     k5_buf_add(&signed_text, "Kerberos");
     plain = make_data(signed_text.data, signed_text.len);
-    need(krb5_c_make_checksum(world.client, 0, world.session, KRB5_KEYUSAGE_APP_DATA_CKSUM, &plain,
+    need(krb5_c_make_checksum(world.client, 0, session, KRB5_KEYUSAGE_APP_DATA_CKSUM, &plain,
                               &pa.cksum),
          "checksum");
     spoil(&pa.cksum, knobs);
@@ -291,20 +297,20 @@ put_rbcd(struct k5buf *out)
 /* These PA-DATAs and this body as a KrbFastReq. */
 static krb5_data *
 fast_padata(const struct k5buf *padata, const krb5_data *body, const krb5_data *ap,
-            const krb5_keyblock *subkey)
+            const krb5_keyblock *subkey, krb5_boolean hide_client)
 {
-    static const unsigned char no_options[] = {0, 0, 0, 0, 0};
+    const unsigned char options[] = {0, hide_client ? 0x40 : 0, 0, 0, 0};
     struct k5buf fields, whole;
     krb5_data inner, *value;
 
     k5_buf_init_dynamic(&fields);
-    kdc_fuzz_put_in(&fields, 0xa0, 0x03, no_options, sizeof(no_options));
+    kdc_fuzz_put_in(&fields, 0xa0, 0x03, options, sizeof(options));
     kdc_fuzz_put_in(&fields, 0xa1, 0x30, padata->data, padata->len);
     kdc_fuzz_put(&fields, 0xa2, body->data, body->length);
     k5_buf_init_dynamic(&whole);
     kdc_fuzz_put(&whole, 0x30, fields.data, fields.len);
     inner = make_data(whole.data, whole.len);
-    value = kdc_fuzz_fast(&inner, NULL, subkey, world.session, ap);
+    value = kdc_fuzz_fast(&inner, NULL, subkey, session, ap);
     k5_buf_free(&whole);
     k5_buf_free(&fields);
     return value;
@@ -314,13 +320,13 @@ static void
 ask_composed(const struct knobs *knobs, krb5_ticket *header, const krb5_data *more,
              const krb5_data *body, krb5_int32 nonce)
 {
-    krb5_keyblock *subkey = (knobs->with & WITH_SUBKEY) ? world.session : NULL;
+    krb5_keyblock *subkey = (knobs->with & WITH_SUBKEY) ? session : NULL;
     krb5_principal user = clients[knobs->user % COUNT(client_names)];
     krb5_data *ap, *fast;
     struct k5buf padata, inner;
 
     kdc_fuzz_ap_kind = (knobs->wrong & WRONG_AP) % AP_KINDS;
-    ap = kdc_fuzz_ap_req(header, world.session, clients[knobs->header.client % COUNT(client_names)],
+    ap = kdc_fuzz_ap_req(header, session, clients[knobs->header.client % COUNT(client_names)],
                          subkey, body, KRB5_KEYUSAGE_TGS_REQ_AUTH);
     kdc_fuzz_ap_kind = AP_GOOD;
     k5_buf_init_dynamic(&padata);
@@ -330,11 +336,12 @@ ask_composed(const struct knobs *knobs, krb5_ticket *header, const krb5_data *mo
     if (knobs->with & WITH_FOR_USER)
         put_for_user(&inner, user, knobs);
     if (knobs->with & WITH_X509_USER)
-        put_x509_user(&inner, user, nonce, world.session, knobs);
+        put_x509_user(&inner, user, nonce, session, knobs);
     if (knobs->with & WITH_RBCD)
         put_rbcd(&inner);
     if (subkey != NULL && (knobs->with & WITH_FAST)) {
-        fast = fast_padata(&inner, body, ap, subkey);
+        fast = fast_padata(&inner, body, ap, subkey,
+                           knobs->header.times / COUNT(time_choices) % 2 == 1);
         kdc_fuzz_put_padata(&padata, KRB5_PADATA_FX_FAST, fast);
         krb5_free_data(world.client, fast);
     } else {
@@ -359,6 +366,7 @@ kdc_fuzz_compose(const krb5_data *in)
     if (in->length < sizeof(knobs))
         return;
     memcpy(&knobs, in->data, sizeof(knobs));
+    session = (knobs.with & WITH_RC4) ? &rc4_session : world.session;
     length = load_16_be(knobs.padata_length);
     if (length > in->length - sizeof(knobs))
         length = in->length - sizeof(knobs);
@@ -444,6 +452,9 @@ static const struct example {
      "host/h.fuzz.test"},
     {0, 11, ALL_FLAGS, 0, 1, WITH_X509_USER | WITH_SUBKEY | WITH_FAST, 1, 0, 0, 0, 0,
      KDC_OPT_FORWARDABLE, "host/front.fuzz.test"},
+    {0, 2, ALL_FLAGS, 0, 1, WITH_X509_USER | WITH_RC4, 1, 0, 0, 0, 0, 0, "host/h.fuzz.test"},
+    {0, 2, ALL_FLAGS, 0, 1, WITH_X509_USER | WITH_FOR_USER | WITH_SUBKEY | WITH_FAST | WITH_RC4, 1, 0, 0,
+     0, 0, 0, "host/h.fuzz.test"},
     {0, 2, ALL_FLAGS, 0, 1, WITH_X509_USER | WITH_CERTIFICATE, 1, 0, 0, 0, 0, 0, "host/h.fuzz.test"},
     {0, 2, ALL_FLAGS, 0, 0, WITH_FOR_USER, 1, 0, 0, 0, 0, 0, "host/h.fuzz.test"},
     {0, 2, ALL_FLAGS, 0, 3, WITH_FOR_USER, 1, 0, 0, 0, 0, 0, "host/h.fuzz.test"},
@@ -470,6 +481,9 @@ static const struct example {
      KDC_OPT_CNAME_IN_ADDL_TKT | KDC_OPT_CANONICALIZE, "host/x.other.test"},
     {0, 2, ALL_FLAGS, 0, 1, WITH_SECOND | WITH_RBCD, 0, 0, 2, 1, 1,
      KDC_OPT_CNAME_IN_ADDL_TKT | KDC_OPT_CANONICALIZE, "host/\xff.other.test"},
+    {0, 11, ALL_FLAGS, 0, 1, WITH_SECOND | WITH_RBCD, 0, 0, 6, 1, 1,
+     KDC_OPT_CNAME_IN_ADDL_TKT | KDC_OPT_CANONICALIZE, "host/x.other.test"},
+    {0, 11, ALL_FLAGS, 0, 1, WITH_SECOND, 0, 0, 6, 1, 1, KDC_OPT_CNAME_IN_ADDL_TKT, "bob"},
     {0, 2, ALL_FLAGS, 0, 1, 0, 0, 0, 0, 0, 0, KDC_OPT_CNAME_IN_ADDL_TKT, "bob"},
     {0, 2, ALL_FLAGS, 0, 0, WITH_SECOND, 0, 0, 2, 1, 1, KDC_OPT_CNAME_IN_ADDL_TKT, "bob"},
     {0, 2, ALL_FLAGS, 0, 1, WITH_SECOND, 0, 0, 2, 1, 0, KDC_OPT_CNAME_IN_ADDL_TKT, "bob"},
@@ -486,6 +500,7 @@ static const struct example {
     /* From and to other realms, through more. */
     {1, 3, ALL_FLAGS, 0, 1, 0, 0, 0, 0, 0, 0, 0, "bob"},
     {1, 13, ALL_FLAGS, 0, 1, 0, 0, 1, 0, 0, 0, 0, "bob"},
+    {1, 13, ALL_FLAGS, 0, 1, 0, 0, 3, 0, 0, 0, 0, "bob"},
     {1, 13, ALL_FLAGS, 0, 1, 0, 0, 3, 0, 0, 0, KDC_OPT_DISABLE_TRANSITED_CHECK, "bob"},
     {1, 0, ALL_FLAGS, 0, 1, 0, 0, 0, 0, 0, 0, 0, "bob"},
     {1, 4, ALL_FLAGS, 0, 5, 0, 3, 0, 0, 0, 0, 0, "krbtgt/OTHER.TEST"},
@@ -503,6 +518,9 @@ static const struct example {
     {0, 0, ALL_FLAGS, 0, 1, 0, 0, 0, 0, 0, 0, KDC_OPT_CANONICALIZE, "host/x.nowhere.test"},
     {0, 0, ALL_FLAGS, 0, 1, 0, 0, 0, 0, 0, 0, KDC_OPT_CANONICALIZE, "host/x.fourth.test"},
     {0, 0, ALL_FLAGS, 0, 1, 0, 0, 0, 0, 0, 0, 0, "policy"},
+    {0, 0, ALL_FLAGS, 0, 1, 0, 0, 0, 0, 0, 0, 0, "trusted"},
+    {0, 0, ALL_FLAGS, COUNT(time_choices), 1, WITH_SUBKEY | WITH_FAST, 0, 0, 0, 0, 0, 0, "bob"},
+    {0, 0, ALL_FLAGS, COUNT(time_choices), 1, WITH_SUBKEY | WITH_FAST, 0, 0, 0, 0, 0, 0, "off"},
     /* The request's own checksum; tickets and users that are not what they seem. */
     {0, 0, ALL_FLAGS, 0, 1, 0, 0, 0, 0, 0, 0, 0, "bob", AP_UNKEYED},
     {0, 0, ALL_FLAGS, 0, 1, 0, 0, 0, 0, 0, 0, 0, "bob", AP_NO_CHECKSUM},
@@ -549,7 +567,9 @@ type_of(const char *service)
 void
 kdc_fuzz_compose_seeds(kdc_fuzz_composed add)
 {
-    krb5_enctype types[] = {ENCTYPE_AES256_CTS_HMAC_SHA1_96, ENCTYPE_AES256_GCM};
+    /* The last is all that bob wants. */
+    krb5_enctype types[] = {ENCTYPE_AES256_CTS_HMAC_SHA1_96, ENCTYPE_AES256_GCM,
+                            ENCTYPE_AES128_CTS_HMAC_SHA256_128};
     const struct example *one;
     krb5_kdc_req req;
     struct knobs knobs;
@@ -579,7 +599,7 @@ kdc_fuzz_compose_seeds(kdc_fuzz_composed add)
         req.till = NOW + 3600;
         req.rtime = NOW + 72000;
         req.nonce = 1;
-        req.nktypes = 2;
+        req.nktypes = COUNT(types);
         req.ktype = types;
         need(encode_krb5_kdc_req_body(&req, &body), "body");
         add_option(body, one->options & KDC_OPT_ENC_TKT_IN_SKEY);

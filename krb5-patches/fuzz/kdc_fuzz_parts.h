@@ -6,6 +6,8 @@
 #include "k5-int.h"
 #include "k5-int-pkinit.h"
 #include "kdc_fuzz.h"
+#include <kdb.h>
+#include <verto.h>
 
 #define NOW 1800000000
 #define REALM "FUZZ.TEST"
@@ -26,6 +28,16 @@ void kdc_fuzz_need(krb5_error_code code, const char *what);
 #define need kdc_fuzz_need
 /* What the KDC answers; for krb5_free_data(). */
 krb5_data *kdc_fuzz_ask(const krb5_data *request, int is_tcp);
+/* The request in progress comes once more, or another, for which there is no place: it is dropped. */
+void kdc_fuzz_ask_meanwhile(krb5_boolean another);
+/* In which the KDC runs. */
+verto_ctx *kdc_fuzz_loop(void);
+/* Whether anonymous clients get a TGT and nothing else. */
+void kdc_fuzz_restrict_anonymous(krb5_boolean only_tgt);
+/* Whence requests come until it is changed back: an ADDRTYPE_. */
+extern int kdc_fuzz_address_type;
+/* The KDC has never seen this request. */
+void kdc_fuzz_forget(const krb5_data *request);
 /* The newest key of a principal. */
 void kdc_fuzz_key(const char *name, krb5_keyblock *key);
 
@@ -67,6 +79,8 @@ void kdc_fuzz_ask_with(unsigned char type, const struct k5buf *padata, const krb
 
 #define KDC_FUZZ_PREAUTH 200
 #define KDC_FUZZ_PREAUTH_TYPED 201
+#define KDC_FUZZ_PREAUTH_REQUIRED 202 /* does not replace the key; its failure is final */
+#define KDC_FUZZ_PREAUTH_SUFFICIENT 203
 void kdc_fuzz_register_preauth(krb5_context context);
 typedef void (*kdc_fuzz_message)(const krb5_data *request);
 void kdc_fuzz_preauth_seeds(kdc_fuzz_message add);
@@ -79,6 +93,11 @@ const krb5_ticket *kdc_fuzz_service_ticket(void);
 void kdc_fuzz_compose(const krb5_data *in);
 typedef void (*kdc_fuzz_composed)(const void *knobs, size_t size, const krb5_data *body);
 void kdc_fuzz_compose_seeds(kdc_fuzz_composed add);
+
+/* kdc_fuzz_remote.c: keys that others hold */
+
+/* Its functions may from now on give out references. */
+void kdc_fuzz_remote_start(kdb_vftabl *table);
 
 /* kdc_fuzz_seeds.c */
 

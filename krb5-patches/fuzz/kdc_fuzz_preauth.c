@@ -12,8 +12,8 @@
 
 /* The first byte of such a PA-DATA, modulo their number; the rest is what it is done with. */
 enum action {
-    ACTION_ACCEPT,
-    ACTION_REFUSE,
+    ACTION_ACCEPT, /* where the rest begins with E, with e-data */
+    ACTION_REFUSE, /* where the rest begins with A, with authorization data; with L, offered again later */
     ACTION_ASK_MORE,   /* with a cookie that has the rest, and e-data */
     ACTION_CONTINUE,   /* accepts who sends the cookie's contents again */
     ACTION_FRESH,      /* accepts a freshness token */
@@ -29,13 +29,27 @@ enum action {
 
 struct later {
     krb5_kdcpreauth_verify_respond_fn respond;
+    krb5_kdcpreauth_edata_respond_fn respond_edata; /* or this */
     void *arg;
 };
+
+static void
+put_off(krb5_kdcpreauth_callbacks cb, krb5_context context, krb5_kdcpreauth_rock rock,
+        struct later later);
 
 static int
 flags(krb5_context context, krb5_preauthtype type)
 {
-    return PA_REPLACES_KEY | (type == KDC_FUZZ_PREAUTH_TYPED ? PA_TYPED_E_DATA : 0);
+    switch (type) {
+        case KDC_FUZZ_PREAUTH_TYPED:
+            return PA_REPLACES_KEY | PA_TYPED_E_DATA;
+        case KDC_FUZZ_PREAUTH_REQUIRED:
+            return PA_REQUIRED;
+        case KDC_FUZZ_PREAUTH_SUFFICIENT:
+            return PA_REPLACES_KEY | PA_SUFFICIENT;
+        default:
+            return PA_REPLACES_KEY;
+    }
 }
 
 /* Offered to those alone who have sent one. */
@@ -56,6 +70,10 @@ edata(krb5_context context, krb5_kdc_req *request, krb5_kdcpreauth_callbacks cb,
         (void)cb->set_cookie(context, rock, type, &contents);
         need(k5_alloc_pa_data(type, contents.length, &pa), "PA-DATA");
         memcpy(pa->contents, contents.data, contents.length);
+    } else if (sent->length > 1 && sent->contents[0] % ACTIONS == ACTION_REFUSE &&
+               sent->contents[1] == 'L') {
+        put_off(cb, context, rock, (struct later){NULL, respond, arg});
+        return;
     }
     respond(arg, 0, pa);
 }
@@ -129,20 +147,23 @@ answer_later(verto_ctx *loop, verto_ev *event)
 {
     struct later *later = verto_get_private(event);
 
-    later->respond(later->arg, 0, NULL, NULL, NULL);
+    if (later->respond != NULL)
+        later->respond(later->arg, 0, NULL, NULL, NULL);
+    else
+        later->respond_edata(later->arg, 0, NULL);
     free(later);
 }
 
 static void
 put_off(krb5_kdcpreauth_callbacks cb, krb5_context context, krb5_kdcpreauth_rock rock,
-        krb5_kdcpreauth_verify_respond_fn respond, void *arg)
+        struct later what)
 {
     struct later *later = malloc(sizeof(*later));
     verto_ev *event;
 
     if (later == NULL)
         abort();
-    *later = (struct later){respond, arg};
+    *later = what;
     event = verto_add_timeout(cb->event_context(context, rock), VERTO_EV_FLAG_NONE, answer_later, 0);
     if (event == NULL)
         abort();
@@ -166,6 +187,10 @@ verify(krb5_context context, krb5_data *packet, krb5_kdc_req *request, krb5_enc_
     switch (sent->length == 0 ? ACTION_REFUSE : sent->contents[0] % ACTIONS) {
         case ACTION_REFUSE:
             code = KRB5KDC_ERR_PREAUTH_FAILED;
+            if (rest.length > 0 && rest.data[0] == 'A') {
+                authdata = twice(&rest);
+                e_data = challenge(sent->pa_type);
+            }
             break;
         case ACTION_ASK_MORE:
             need(cb->set_cookie(context, rock, sent->pa_type, &rest), "cookie");
@@ -196,10 +221,14 @@ verify(krb5_context context, krb5_data *packet, krb5_kdc_req *request, krb5_enc_
         case ACTION_LATER:
             free(text);
             ticket->flags |= TKT_FLG_PRE_AUTH;
-            put_off(cb, context, rock, respond, arg);
+            put_off(cb, context, rock, (struct later){respond, NULL, arg});
             return;
         case ACTION_DROP:
             code = KRB5KDC_ERR_DISCARD;
+            break;
+        case ACTION_ACCEPT:
+            if (rest.length > 0 && rest.data[0] == 'E')
+                e_data = challenge(sent->pa_type);
             break;
         default:
             break;
@@ -207,7 +236,13 @@ verify(krb5_context context, krb5_data *packet, krb5_kdc_req *request, krb5_enc_
     free(text);
     if (code == 0 && cb->max_time_skew(context, rock) > 0 && cb->request_body(context, rock) != NULL)
         ticket->flags |= TKT_FLG_PRE_AUTH;
-    respond(arg, code, NULL, e_data, authdata);
+    respond(arg, code, (krb5_kdcpreauth_modreq)malloc(1), e_data, authdata);
+}
+
+static void
+free_modreq(krb5_context context, krb5_kdcpreauth_moddata moddata, krb5_kdcpreauth_modreq modreq)
+{
+    free(modreq);
 }
 
 /* What was sent comes back in the reply. */
@@ -227,10 +262,54 @@ give_back(krb5_context context, krb5_pa_data *sent, krb5_data *packet, krb5_kdc_
     return ret;
 }
 
+/* Modules that do not work: the KDC does without them. */
+static krb5_preauthtype no_types[] = {0};
+
+static krb5_error_code
+init(krb5_context context, krb5_kdcpreauth_moddata *moddata, const char **realms)
+{
+    return ENOENT;
+}
+
+static krb5_error_code
+loop(krb5_context context, krb5_kdcpreauth_moddata moddata, verto_ctx *ctx)
+{
+    return ENOENT;
+}
+
+static void
+fini(krb5_context context, krb5_kdcpreauth_moddata moddata)
+{
+}
+
+static krb5_error_code
+init_no_vtable(krb5_context context, int major, int minor, krb5_plugin_vtable table)
+{
+    krb5_kdcpreauth_vtable vt = (krb5_kdcpreauth_vtable)table;
+
+    vt->name = "no";
+    vt->pa_type_list = no_types;
+    vt->init = init;
+    return 0;
+}
+
+static krb5_error_code
+init_no_loop_vtable(krb5_context context, int major, int minor, krb5_plugin_vtable table)
+{
+    krb5_kdcpreauth_vtable vt = (krb5_kdcpreauth_vtable)table;
+
+    vt->name = "no loop";
+    vt->pa_type_list = no_types;
+    vt->loop = loop;
+    vt->fini = fini;
+    return 0;
+}
+
 static krb5_error_code
 init_vtable(krb5_context context, int major, int minor, krb5_plugin_vtable table)
 {
-    static krb5_preauthtype types[] = {KDC_FUZZ_PREAUTH, KDC_FUZZ_PREAUTH_TYPED, 0};
+    static krb5_preauthtype types[] = {KDC_FUZZ_PREAUTH, KDC_FUZZ_PREAUTH_TYPED,
+                                       KDC_FUZZ_PREAUTH_REQUIRED, KDC_FUZZ_PREAUTH_SUFFICIENT, 0};
     krb5_kdcpreauth_vtable vt = (krb5_kdcpreauth_vtable)table;
 
     if (major != 1)
@@ -241,6 +320,7 @@ init_vtable(krb5_context context, int major, int minor, krb5_plugin_vtable table
     vt->edata = edata;
     vt->verify = verify;
     vt->return_padata = give_back;
+    vt->free_modreq = free_modreq;
     return 0;
 }
 
@@ -248,6 +328,8 @@ void
 kdc_fuzz_register_preauth(krb5_context context)
 {
     need(k5_plugin_register(context, PLUGIN_INTERFACE_KDCPREAUTH, "fuzz", init_vtable), "preauth");
+    need(k5_plugin_register(context, PLUGIN_INTERFACE_KDCPREAUTH, "no", init_no_vtable), "preauth");
+    need(k5_plugin_register(context, PLUGIN_INTERFACE_KDCPREAUTH, "noloop", init_no_loop_vtable), "preauth");
 }
 
 /*** Seeds ***/
@@ -350,6 +432,29 @@ foreign_seeds(kdc_fuzz_message add)
     k5_buf_free(&padata);
 }
 
+/* More than one in a request: each with each. */
+static void
+several_seeds(kdc_fuzz_message add)
+{
+    static const int types[] = {KDC_FUZZ_PREAUTH, KDC_FUZZ_PREAUTH_REQUIRED,
+                                KDC_FUZZ_PREAUTH_SUFFICIENT, KRB5_PADATA_ENC_TIMESTAMP};
+    static const enum action actions[] = {ACTION_REFUSE, ACTION_ACCEPT, ACTION_AUTHDATA};
+    struct k5buf padata;
+    size_t first, second, action;
+
+    k5_buf_init_dynamic(&padata);
+    for (first = 0; first < 4; first++) {
+        for (second = 0; second < 4; second++) {
+            for (action = 0; action < 3; action++) {
+                put_action(&padata, types[first], actions[action], "A", 1);
+                put_action(&padata, types[second], actions[(action + second) % 3], "A", 1);
+                (void)seed(add, &padata, NULL, 0);
+            }
+        }
+    }
+    k5_buf_free(&padata);
+}
+
 void
 kdc_fuzz_preauth_seeds(kdc_fuzz_message add)
 {
@@ -359,7 +464,8 @@ kdc_fuzz_preauth_seeds(kdc_fuzz_message add)
     } simple[] = {{ACTION_ACCEPT, ""},       {ACTION_REFUSE, ""},     {ACTION_NEW_KEY, "key"},
                   {ACTION_STRENGTHEN, "key"}, {ACTION_STRING, "name"}, {ACTION_MATCH, "alice"},
                   {ACTION_MATCH, "bob"},      {ACTION_AUTHDATA, "ad"}, {ACTION_LATER, ""},
-                  {ACTION_DROP, ""},          {ACTION_CONTINUE, "no cookie"}};
+                  {ACTION_DROP, ""},          {ACTION_CONTINUE, "no cookie"},
+                  {ACTION_ACCEPT, "E"},       {ACTION_REFUSE, "A"},    {ACTION_REFUSE, "L"}};
     struct k5buf padata;
     krb5_data value, empty = empty_data();
     size_t i;
@@ -370,6 +476,7 @@ kdc_fuzz_preauth_seeds(kdc_fuzz_message add)
                    strlen(simple[i].rest));
         (void)seed(add, &padata, NULL, 0);
     }
+    several_seeds(add);
     foreign_seeds(add);
     /* Two steps, a cookie between them; the error of a mechanism whose e-data is typed. */
     put_action(&padata, KDC_FUZZ_PREAUTH, ACTION_ASK_MORE, "so far", 6);

@@ -55,6 +55,7 @@ kdc_fuzz_ask_with(unsigned char type, const struct k5buf *padata, const krb5_dat
     krb5_data request = kdc_fuzz_whole_request(type, padata, body);
 
     krb5_free_data(NULL, kdc_fuzz_ask(&request, is_tcp));
+    kdc_fuzz_forget(&request);
     free(request.data);
 }
 
@@ -285,8 +286,12 @@ kdc_fuzz_try(const uint8_t *bytes, size_t size)
         case KDC_FUZZ_UDP:
         case KDC_FUZZ_TCP:
             krb5_free_data(NULL, kdc_fuzz_ask(&in, kind == KDC_FUZZ_TCP));
-            if (more > 1) /* sent again */
+            if (more > 2)
+                kdc_fuzz_address_type = 99;
+            if (more > 1) /* sent again, in the end from nobody knows where */
                 krb5_free_data(NULL, kdc_fuzz_ask(&in, kind == KDC_FUZZ_TCP));
+            kdc_fuzz_address_type = ADDRTYPE_INET;
+            kdc_fuzz_forget(&in);
             break;
         case KDC_FUZZ_BODY:
             try_body(&in);

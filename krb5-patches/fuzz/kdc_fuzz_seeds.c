@@ -146,6 +146,11 @@ inner_seeds(void)
     need(encode_krb5_kdc_req_body(&req, &out), "body");
     add_seed(KDC_FUZZ_BODY, "\0\0", 2, out);
     krb5_free_data(world.client, out);
+    req.server = NULL; /* its realm is that ticket's */
+    need(encode_krb5_kdc_req_body(&req, &out), "body");
+    add_seed(KDC_FUZZ_BODY, "\0\0", 2, out);
+    krb5_free_data(world.client, out);
+    req.server = server;
 
     memset(&fast, 0, sizeof(fast));
     req.second_ticket = NULL;
@@ -160,6 +165,21 @@ inner_seeds(void)
     need(encode_krb5_fast_req(&fast, &out), "FAST request");
     add_seed(KDC_FUZZ_FAST, NULL, 0, out);
     krb5_free_data(world.client, out);
+    need(krb5_parse_name(world.client, "bob", &req.client), "bob"); /* who gets one, hidden */
+    need(encode_krb5_fast_req(&fast, &out), "FAST request");
+    add_seed(KDC_FUZZ_FAST, NULL, 0, out);
+    krb5_free_data(world.client, out);
+    req.server = NULL;
+    req.kdc_options = KDC_OPT_ENC_TKT_IN_SKEY;
+    req.second_ticket = (krb5_ticket *[]){world.tgt_ticket, NULL};
+    need(encode_krb5_fast_req(&fast, &out), "FAST request");
+    add_seed(KDC_FUZZ_FAST, NULL, 0, out);
+    krb5_free_data(world.client, out);
+    req.second_ticket = NULL;
+    req.kdc_options = KDC_OPT_FORWARDABLE;
+    krb5_free_principal(world.client, req.client);
+    req.client = world.tgt.client;
+    req.server = server;
     fast.fast_options = 0x40000000; /* one that must be understood, and is not */
     need(encode_krb5_fast_req(&fast, &out), "FAST request");
     add_seed(KDC_FUZZ_FAST, NULL, 0, out);
@@ -223,6 +243,100 @@ odd_seeds(void)
     krb5_get_init_creds_opt_free(world.client, opt);
 }
 
+/* AS-REQs as no client of MIT's sends them; name or service may be NULL. */
+static void
+as_seed(const char *name, const char *service, krb5_flags options, krb5_enctype type,
+        krb5_pa_data **padata)
+{
+    krb5_ticket *seconds[] = {world.tgt_ticket, NULL};
+    krb5_kdc_req req;
+    krb5_data *out;
+
+    memset(&req, 0, sizeof(req));
+    req.msg_type = KRB5_AS_REQ;
+    req.padata = padata;
+    req.kdc_options = options;
+    if (name != NULL)
+        need(krb5_parse_name(world.client, name, &req.client), name);
+    if (name != NULL && padata != NULL && padata[0]->pa_type == KRB5_PADATA_S4U_X509_USER)
+        req.client->type = KRB5_NT_X500_PRINCIPAL;
+    if (service != NULL) {
+        need(krb5_parse_name(world.client, service, &req.server), service);
+    } else { /* the realm is that ticket's */
+        req.kdc_options |= KDC_OPT_ENC_TKT_IN_SKEY;
+        req.second_ticket = seconds;
+    }
+    req.till = NOW + 3600;
+    req.nonce = 1;
+    req.nktypes = 1;
+    req.ktype = &type;
+    need(encode_krb5_as_req(&req, &out), "AS-REQ");
+    add_seed(KDC_FUZZ_UDP, NULL, 0, out);
+    if (name == NULL)
+        add_kind(KDC_FUZZ_UDP, 3, NULL, 0, out);
+    krb5_free_data(world.client, out);
+    krb5_free_principal(world.client, req.client);
+    krb5_free_principal(world.client, req.server);
+}
+
+/* TGS-REQs with PA-DATAs that are not what they should be, and one that has no ticket. */
+static void
+tgs_seeds(void)
+{
+    static const int types[] = {KRB5_PADATA_FOR_USER, KRB5_PADATA_S4U_X509_USER,
+                                KRB5_PADATA_PAC_OPTIONS, KRB5_PADATA_FX_FAST};
+    krb5_data value = string2data("value"), whole;
+    unsigned char length[2];
+    struct k5buf padata;
+    size_t i;
+
+    for (i = 0; i < sizeof(types) / sizeof(*types); i++) {
+        k5_buf_init_dynamic(&padata);
+        kdc_fuzz_put_padata(&padata, types[i], &value);
+        store_16_be(padata.len, length);
+        k5_buf_add_len(&padata, world.sample_body.data, world.sample_body.length);
+        whole = make_data(padata.data, padata.len);
+        add_seed(KDC_FUZZ_BODY, length, 2, &whole);
+        k5_buf_free(&padata);
+    }
+    k5_buf_init_dynamic(&padata);
+    kdc_fuzz_put_padata(&padata, KRB5_PADATA_FOR_USER, &value);
+    whole = kdc_fuzz_whole_request(KRB5_TGS_REQ, &padata, &world.sample_body);
+    add_seed(KDC_FUZZ_UDP, NULL, 0, &whole);
+    free(whole.data);
+    k5_buf_free(&padata);
+}
+
+static void
+rare_seeds(void)
+{
+    static const char tgs[] = "krbtgt/" REALM;
+    krb5_pa_data certificate = {KV5M_PA_DATA, KRB5_PADATA_S4U_X509_USER, 4, (krb5_octet *)"cert"};
+    krb5_pa_data accepted = {KV5M_PA_DATA, KDC_FUZZ_PREAUTH, 1, (krb5_octet *)""};
+    krb5_pa_data *padata[] = {&certificate, NULL}, *software[] = {&accepted, NULL};
+    char long_name[200];
+    krb5_enctype type;
+
+    memset(long_name, 'x', sizeof(long_name) - 1);
+    long_name[sizeof(long_name) - 1] = '\0';
+    as_seed(NULL, tgs, 0, ENCTYPE_AES256_CTS_HMAC_SHA1_96, NULL);
+    as_seed("bob", NULL, 0, ENCTYPE_AES256_CTS_HMAC_SHA1_96, NULL);
+    as_seed("bob", tgs, 0, ENCTYPE_AES256_CTS_HMAC_SHA1_96, NULL);
+    as_seed("gcm", tgs, 0, ENCTYPE_AES256_CTS_HMAC_SHA1_96, NULL);
+    as_seed("bob", tgs, KDC_OPT_RENEW, ENCTYPE_AES256_CTS_HMAC_SHA1_96, NULL);
+    as_seed("bob", tgs, 0, ENCTYPE_AES256_CTS_HMAC_SHA1_96, padata);
+    as_seed("rc4", "rc4", 0, ENCTYPE_ARCFOUR_HMAC, NULL);
+    as_seed("WELLKNOWN/ANONYMOUS", "host/h.fuzz.test", KDC_OPT_REQUEST_ANONYMOUS,
+            ENCTYPE_AES256_CTS_HMAC_SHA1_96, NULL);
+    as_seed("rc4", "strict", 0, ENCTYPE_ARCFOUR_HMAC, NULL);
+    as_seed("late", "rc4", 0, ENCTYPE_AES256_CTS_HMAC_SHA1_96, NULL);
+    as_seed("strict", tgs, 0, ENCTYPE_AES256_CTS_HMAC_SHA1_96, software);
+    for (type = ENCTYPE_DSA_SHA1_CMS; type <= ENCTYPE_DES3_CBC_ENV; type++)
+        as_seed("bob", tgs, 0, type, NULL);
+    tgs_seeds();
+    as_seed(long_name, long_name, 0, ENCTYPE_AES256_CTS_HMAC_SHA1_96, NULL);
+}
+
 static void
 fast_seeds(krb5_ccache armor)
 {
@@ -249,6 +363,7 @@ client_seeds(void)
     get_ticket(cache, "host/h.fuzz.test", 0);
     get_ticket(cache, "host/h.fuzz.test", KRB5_GC_FORWARDABLE | KRB5_GC_NO_STORE);
     get_ticket(cache, "bob", 0);
+    get_ticket(cache, "gcm", 0);
     get_ticket(cache, "host/nobody.fuzz.test", KRB5_GC_CANONICALIZE);
     get_ticket(cache, "krbtgt/OTHER.TEST", 0);
     (void)log_in("alice", "wrong", NULL, NULL, NULL);
@@ -266,6 +381,7 @@ client_seeds(void)
     (void)log_in("bob", "bob", NULL, opt, NULL);
     krb5_get_init_creds_opt_free(world.client, opt);
     odd_seeds();
+    rare_seeds();
     fast_seeds(cache);
     krb5_cc_destroy(world.client, cache);
 }
@@ -297,6 +413,8 @@ kdc_fuzz_seeds(kdc_fuzz_seed fn, void *arg)
     seed_fn = fn;
     seed_arg = arg;
     (void)log_in("alice", "alice", NULL, NULL, NULL);
+    (void)log_in("bob", "bob", "gcm", NULL, NULL);
+    (void)log_in("gcm", "gcm", NULL, NULL, NULL);
     free(world.sample_body.data);
     inner_seeds();
     client_seeds();
