@@ -9,9 +9,10 @@
 //
 // A triple is healthy while its three streams are up. It is taken out at once when one ends, when a
 // server says that the three cannot compute, when they contradict each other or the answer of one is
-// none, of a job or of a tag, or when one says nothing for a while. It is back when it is connected anew, or when a job that tries it, one at a
-// time, is computed. A job that was lost so, and may be repeated, is sent once more in the time
-// that it has: to another healthy triple or, if the lost connection was all, the same. The servers
+// none, of a job or of a tag, when a tag does not come, or when one says nothing for a while. It is
+// back when it is connected anew, or when a job that tries it, one at a time, is computed. A job
+// that was lost so, or that one server alone may have refused, is sent once more in the time that
+// it has: to another healthy triple or, if the lost connection was all, the same. The servers
 // judge the same pre-authentication again for the same KDC (mpc-server/doc/jobs.md, "Grants").
 //
 // When no triple is healthy, which is over in a moment where a standby is promoted or a server is

@@ -100,7 +100,8 @@ TEST_F(GcTest, EndsNoKeyByOneServersWord) {
     realm_.servers[2]->Plant(package);
   }
   const size_t before = realm_.servers[0]->committed().size();
-  Expect(0, {"gc", "--now", "--force", "--yes"}, {"2 keys deleted at once"}, {"which one server alone has deleted"});
+  Expect(0, {"gc", "--now", "--force", "--yes"}, {"2 keys deleted at once"},
+         {"which one server alone has deleted"});
   EXPECT_EQ(realm_.servers[0]->committed().size(), before - 2);
   EXPECT_EQ(realm_.servers[1]->committed().size(), before - 2);
 }

@@ -221,7 +221,8 @@ TEST_F(RunTest, NoServerAloneShowsAWiderGate) {
   }
   Expect(1, {"doctor"}, {"servers and KDC describe keys differently: alice@EXAMPLE.COM"});
   Expect(5, {"list", "alice"}, {"none/pkinit/pkinit"});
-  Expect(5, {"policy", "alice"}, {"gate none/pkinit/pkinit"}, {"the servers do not hold the same: run mpc-admin doctor"});
+  Expect(5, {"policy", "alice"}, {"gate none/pkinit/pkinit"},
+         {"the servers do not hold the same: run mpc-admin doctor"});
   const json key = json::parse(Run({"list", "alice", "--json"}).out)["keys"][0];
   EXPECT_EQ(key["gate"], "pkinit");
   EXPECT_EQ(key["gates"], json({"none", "pkinit", "pkinit"}));
@@ -238,7 +239,8 @@ TEST_F(RunTest, NoServerHasAnothersKeysDeletedWithThose) {
     if (package.info().retired_us() != 0) realm_.servers[2]->AlsoList(package.info());
   }
   const size_t before = realm_.servers[0]->committed().size();
-  Expect(5, {"delete", "alice", "--old", "--now"}, {}, {"lists a key of bob@EXAMPLE.COM among those of alice"});
+  Expect(5, {"delete", "alice", "--old", "--now"}, {},
+         {"lists a key of bob@EXAMPLE.COM among those of alice"});
   Expect(5, {"rotate-krbtgt"}, {}, {"lists a key of bob@EXAMPLE.COM among those of krbtgt/"});
   EXPECT_EQ(realm_.servers[0]->committed().size(), before);
 }
