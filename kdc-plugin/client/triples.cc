@@ -36,30 +36,31 @@ struct Triples::Attempt {
   std::unique_ptr<OwnedJob> job;  // to be sent again; null: it may not
 };
 
-Triples::Triples(const mpc_options& options)
+Triples::Triples(const mpc_options& options, int count)
     : timeout_(absl::Milliseconds(options.timeout_ms)),
       log_(options.log),
       metrics_(options.metrics),
-      log_prefix_(LogPrefix(options)) {}
-
-absl::StatusOr<std::unique_ptr<Triples>> Triples::Start(const mpc_options& options) {
-  const int count = std::max(1, static_cast<int>(options.triples));
-  if (count > MPC_MAX_TRIPLES) {
-    return absl::InvalidArgumentError(absl::StrCat("at most ", MPC_MAX_TRIPLES, " triples"));
-  }
-  auto triples = std::unique_ptr<Triples>(new Triples(options));
-  {
-    absl::MutexLock lock(&triples->mu_);
-    triples->states_.resize(static_cast<size_t>(count));
-  }
+      log_prefix_(LogPrefix(options)),
+      states_(static_cast<size_t>(count)) {
   for (int i = 0; i < count; ++i) {
-    triples->names_.push_back(absl::StrCat(
+    names_.push_back(absl::StrCat(
         "MPC triple ", i, " (",
         absl::StrJoin(absl::MakeConstSpan(options.servers)
                           .subspan(static_cast<size_t>(i) * MPC_SERVERS, MPC_SERVERS),
                       ", ",
                       [](std::string* out, const char* name) { absl::StrAppend(out, Text(name)); }),
         ")"));
+  }
+}
+
+absl::StatusOr<std::unique_ptr<Triples>> Triples::Start(const mpc_options& options) {
+  const int count = std::max(1, static_cast<int>(options.triples));
+  if (count > MPC_MAX_TRIPLES) {
+    return absl::InvalidArgumentError(absl::StrCat("at most ", MPC_MAX_TRIPLES, " triples"));
+  }
+  auto triples = std::unique_ptr<Triples>(new Triples(options, count));
+  // The first may be connected, and tell, before the last is made.
+  for (int i = 0; i < count; ++i) {
     absl::StatusOr<std::unique_ptr<JobClient>> client =
         JobClient::Start(options, {i, count}, triples.get());
     if (!client.ok()) return client.status();

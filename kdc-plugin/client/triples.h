@@ -106,7 +106,7 @@ class Triples : public TripleObserver {
     absl::Duration nearness = absl::ZeroDuration();  // of the quickest answers; 0: not known yet
   };
 
-  explicit Triples(const mpc_options& options);
+  Triples(const mpc_options& options, int count);
 
   int Of(uint64_t id) const { return static_cast<int>(id % clients_.size()); }
   // `not_this`: a triple that failed the job; -1: none.
@@ -155,8 +155,8 @@ class Triples : public TripleObserver {
   const mpc_log_function log_;
   kdc_metrics* const metrics_;
   const std::string log_prefix_;
-  std::vector<std::string> names_;  // of the triples
-  std::vector<std::unique_ptr<JobClient>> clients_;
+  std::vector<std::string> names_;  // of the triples; stays
+  std::vector<std::unique_ptr<JobClient>> clients_;  // complete before there are jobs
 
   absl::Mutex mu_;
   std::vector<State> states_ ABSL_GUARDED_BY(mu_);

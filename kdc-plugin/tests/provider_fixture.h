@@ -13,6 +13,9 @@
 #include <string>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "gtest/gtest.h"
 #include "kdc-plugin/tests/fake_realm.h"
 
@@ -79,7 +82,7 @@ class ProviderTest : public ::testing::Test {
     if (krb5_init_secure_context(&context_) != 0) abort();
     // One process, one realm of servers: each test starts the provider anew.
     mpc_options options = realm_.Options(3000);
-    options.log = +[](int, const char* text) { log_ += std::string(text) + "\n"; };
+    options.log = NoteLine;
     const krb5_error_code code = provider_register(context_, &options, CONTEXTS_OF_DATABASES);
     EXPECT_EQ(code, 0);
     krb5_c_set_remote_key_host(&kHost);
@@ -95,6 +98,20 @@ class ProviderTest : public ::testing::Test {
     krb5_free_context(context_);
   }
   void TearDown() override { realm_.UnhookAll(); }
+
+  // Each line that the provider logs, in whichever thread.
+  static void NoteLine(int /*priority*/, const char* text) {
+    const absl::MutexLock lock(&log_mutex_);
+    absl::StrAppend(&log_, text, "\n");
+  }
+  static std::string Logged() {
+    const absl::MutexLock lock(&log_mutex_);
+    return log_;
+  }
+  static void ForgetLog() {
+    const absl::MutexLock lock(&log_mutex_);
+    log_.clear();
+  }
 
   void EndRequest() {
     if (request_pointer != nullptr) krb5_c_remote_key_request_done(request_pointer);
@@ -263,7 +280,8 @@ class ProviderTest : public ::testing::Test {
   krb5_context context_ = nullptr;
   krb5_keyblock user_ = {}, tgs_ = {};
   std::vector<krb5_keyblock> references_;
-  static inline std::string log_;
+  static inline absl::Mutex log_mutex_;
+  static inline std::string log_ ABSL_GUARDED_BY(log_mutex_);
 };
 
 }  // namespace mpckdc::test

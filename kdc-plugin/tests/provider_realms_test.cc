@@ -26,10 +26,10 @@ class RealmsTest : public ProviderTest {
         other_base_(32, 'o'),
         other_handle_(other_realm_.AddKey("krbtgt/OTHER.ORG@OTHER.ORG", other_base_,
                                           v1::KEY_CLASS_TGS)) {
-    log_.clear();
+    ForgetLog();
     if (krb5_init_secure_context(&other_) != 0) abort();
     mpc_options options = other_realm_.Options(3000);
-    options.log = +[](int, const char* text) { log_ += std::string(text) + "\n"; };
+    options.log = NoteLine;
     EXPECT_EQ(provider_register(other_, &options, CONTEXTS_OF_DATABASES), 0);
     other_tgs_ = Reference(other_handle_);
   }
@@ -186,16 +186,16 @@ TEST_F(ProviderTest, AProgramOfOneRealmUsesItsKeysInAnyContext) {
   krb5_context own;
   ASSERT_EQ(krb5_init_secure_context(&own), 0);
   mpc_options options = realm_.Options();
-  options.log = +[](int, const char* text) { log_ += std::string(text) + "\n"; };
+  options.log = NoteLine;
   ASSERT_EQ(provider_register(context_, &options, CONTEXTS_ANY), 0);
-  log_.clear();
+  ForgetLog();
   const std::string message = Seal(Local(tgs_base_), 2, "a ticket");
   const krb5_enc_data cipher = {0, tgs_.enctype, 0, View(message)};
   std::string plain(message.size(), '\0');
   krb5_data out = View(plain);
   EXPECT_EQ(krb5_c_decrypt(own, &tgs_, 2, nullptr, &cipher, &out), 0);
   EXPECT_EQ(Jobs(), 1);
-  EXPECT_THAT(log_, Not(HasSubstr("EXAMPLE.COM: ")));
+  EXPECT_THAT(Logged(), Not(HasSubstr("EXAMPLE.COM: ")));
   // With two realms nobody could say whose key it is.
   FakeRealm second("OTHER.ORG");
   options = second.Options();

@@ -72,7 +72,7 @@ TEST_F(RequestTest, IsNamedInLinesAboutItsTroubles) {
   std::string plain;
   EXPECT_EQ(Decrypt(tgs_, 2, Seal(Local(tgs_base_), 2, "a ticket"), &plain),
             KRB5KDC_ERR_SVC_UNAVAILABLE);
-  EXPECT_THAT(log_, HasSubstr("remote keys: " + Label() + ": "));
+  EXPECT_THAT(Logged(), HasSubstr("remote keys: " + Label() + ": "));
 }
 
 // A stranger who guesses, or sends a request again, brings these about: no administrator is to be woken.
@@ -113,7 +113,7 @@ TEST_F(RequestTest, WhatClientsBringAboutHidesNoTrouble) {
   }
   realm_.Answer(v1::VERDICT_UNKNOWN_HANDLE);
   EXPECT_EQ(Decrypt(user_, 1, Preauth("t"), &plain), KRB5KDC_ERR_SVC_UNAVAILABLE);
-  EXPECT_THAT(log_, HasSubstr("run mpc-admin doctor"));
+  EXPECT_THAT(Logged(), HasSubstr("run mpc-admin doctor"));
 }
 
 TEST(ResultTest, IsWhatAnAdministratorWouldCallIt) {

@@ -301,7 +301,7 @@ TEST_F(ProviderTest, WithoutMemoryKeysAreOutOfReach) {
     EXPECT_EQ(Encrypt(user_, 3, "reply", &out), KRB5KDC_ERR_SVC_UNAVAILABLE);
     EXPECT_EQ(MakeChecksum(user_, 56, "request", &out), KRB5KDC_ERR_SVC_UNAVAILABLE);
   }
-  EXPECT_THAT(log_, HasSubstr("out of memory"));
+  EXPECT_THAT(Logged(), HasSubstr("out of memory"));
 }
 
 TEST_F(ProviderTest, TgsOpensAndReissuesInOneJob) {
