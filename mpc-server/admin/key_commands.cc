@@ -232,23 +232,22 @@ namespace {
 // opens none: whose a key is all three say, and what its gate was each says for itself.
 absl::Status SetGateOnAll(Session& session, const std::string& principal, v1::Gate gate) {
   const absl::Duration timeout = session.config.timeout;
-  std::array<std::set<std::string>, 3> handles;
+  ASSIGN_OR_RETURN(KeyListing listing, ListOnAll(session, principal, enroll::Listed::kCommitted));
+  // What one has collected already, and the others will soon, is left.
+  std::erase_if(listing, [](const auto& listed) {
+    return !listed.second.complete() && listed.second.retired();
+  });
   std::array<std::map<v1::Gate, std::vector<std::string>>, 3> before;
-  RETURN_IF_ERROR(session.OnAll([&](int party, enroll::AdminClient& server) -> absl::Status {
-    ASSIGN_OR_RETURN(const std::vector<v1::KeyInfo> keys,
-                     server.ListKeys(principal, enroll::Listed::kCommitted, timeout));
-    for (const v1::KeyInfo& key : keys) {
-      const bool first = handles[party].insert(key.handle()).second;
-      if (first) before[party][key.gate()].push_back(key.handle());
+  for (const auto& [handle, key] : listing) {
+    if (!key.complete()) {
+      return Advise(absl::DataLossError(
+                        absl::StrCat("of some keys the three servers do not all say that they are ",
+                                     principal, "'s: no gate was changed")),
+                    "mpc-admin list shows them, mpc-admin doctor says what helps");
     }
-    return absl::OkStatus();
-  }));
-  if (handles[0] != handles[1] || handles[1] != handles[2]) {
-    return absl::DataLossError(
-        absl::StrCat("of some keys the three servers do not all say that they are ", principal,
-                     "'s: no gate was changed"));
+    for (int party = 0; party < 3; ++party) before[party][key.gates[party]].push_back(handle);
   }
-  const std::vector<std::string> all(handles[0].begin(), handles[0].end());
+  const std::vector<std::string> all = HandlesOf(listing);
   const absl::Status s = session.OnAll([&](int, enroll::AdminClient& server) {
     return server.SetPolicy(all, gate, timeout);
   });

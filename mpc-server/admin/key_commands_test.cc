@@ -104,6 +104,30 @@ TEST_F(RunTest, NoServerAloneOpensAGate) {
   expect_gates(2, "alice@EXAMPLE.COM", v1::GATE_TIMESTAMP);
 }
 
+// Each server collects what was deleted by itself.
+TEST_F(RunTest, AGateIsSetWhileOneServerHasCollectedAlready) {
+  Enroll(0, "alice");
+  Enroll(0, "alice", {"--replace", "--delete-old"});
+  const auto packages = realm_.servers[1]->committed();
+  realm_.servers[1]->Clear();
+  size_t collected = 0;
+  for (const auto& [handle, package] : packages) {
+    if (package.info().retired_us() != 0) {
+      ++collected;
+    } else {
+      realm_.servers[1]->Plant(package);
+    }
+  }
+  ASSERT_GT(collected, 0u);
+  Expect(0, {"policy", "alice", "--gate", "kdc-trusted"}, {"gate kdc-trusted"});
+  for (const auto& server : realm_.servers) {
+    for (const auto& [handle, package] : server->committed()) {
+      if (package.info().retired_us() != 0) continue;
+      EXPECT_EQ(package.info().gate(), v1::GATE_KDC_TRUSTED);
+    }
+  }
+}
+
 TEST_F(RunTest, VerifyFindsAKeyWhoseRecordsDoNotFit) {
   Enroll(0, "alice");
   v1::SharePackage damaged = realm_.servers[2]->committed().begin()->second;
