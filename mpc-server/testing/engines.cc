@@ -160,7 +160,7 @@ uint64_t MemoryHub::FramesOn(size_t ring) {
 
 ThreeEngines::ThreeEngines(const EngineOptions& options, uint64_t seed, const SharedStores& stores,
                            int triple)
-    : random_(std::make_unique<SeededRandomForTest>(1000 * seed)) {
+    : random_(std::make_unique<LockedRandom>(1000 * seed)) {
   kdc_.name = "kdc1";
   random_->Fill(absl::MakeSpan(kdc_.session));
   for (int p = 0; p < kParties; ++p) {
@@ -173,7 +173,7 @@ ThreeEngines::ThreeEngines(const EngineOptions& options, uint64_t seed, const Sh
     s.store = stores[p] == nullptr
                   ? std::make_unique<MemoryShareStore>(identity)
                   : std::make_unique<MemoryShareStore>(stores[p], identity, triple);
-    s.random = std::make_unique<SeededRandomForTest>(1000 * seed + 1 + p);
+    s.random = std::make_unique<LockedRandom>(1000 * seed + 1 + p);
   }
 }
 

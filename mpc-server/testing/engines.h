@@ -18,6 +18,7 @@
 #include "absl/synchronization/mutex.h"
 #include "mpc-server/agree/job_engine.h"
 #include "mpc-server/testing/deviating_channel.h"
+#include "mpc-server/testing/locked_random.h"
 #include "mpc-server/testing/memory_channel.h"
 #include "mpc-server/testing/memory_share_store.h"
 #include "mpc-server/testing/realm.h"
@@ -212,7 +213,7 @@ class ThreeEngines {
     EngineOptions options;
     std::unique_ptr<MemoryShareStore> store;
     OffsetClock clock;
-    std::unique_ptr<SeededRandomForTest> random;
+    std::unique_ptr<LockedRandom> random;
     std::unique_ptr<RecordingObserver> observer;
     MemoryRecorder recorder;
     std::unique_ptr<PeerLink> link;
@@ -222,7 +223,7 @@ class ThreeEngines {
   };
 
   MemoryHub hub_;
-  std::unique_ptr<SeededRandomForTest> random_;
+  std::unique_ptr<LockedRandom> random_;
   PerParty<Server> servers_;
   KdcIdentity kdc_;
   std::atomic<JobId> last_id_{0};
