@@ -309,6 +309,52 @@ TEST_F(ReconcileTest, ViewsDifferThoughTheThirdIsMissing) {
   EXPECT_FALSE(result.clean());
 }
 
+// ATTACK. A KDC tells two servers different things while the third is down, or says that it was: what
+// explains that the third has no line of it explains nothing of the two.
+TEST_F(ReconcileTest, TwoThatDifferWhileTheThirdIsMissing) {
+  struct Case {
+    Telling one, other;
+    FindingKind kind;
+    const char* why;
+  };
+  const Case cases[] = {
+      {{"INCONSISTENT"}, {"INCONSISTENT", "other"}, FindingKind::kJobDiffers, "different things"},
+      {{"DEADLINE"}, {"DEADLINE", "other"}, FindingKind::kJobDiffers, "different things"},
+      {{"OK"}, {"REPLAY"}, FindingKind::kVerdictDiffers, "one server says OK, another REPLAY"}};
+  for (const Case& c : cases) {
+    GoodBatch();
+    const std::string since =
+        absl::FormatTime(absl::RFC3339_full, clock_.Now(), absl::UTCTimeZone());
+    Pass(absl::Seconds(30));
+    ++batch_;
+    ++id_;
+    Batch(0, {Job(id_, c.one.verdict, c.one.digest)}, "v");
+    Batch(2, {Job(id_, c.other.verdict, c.other.digest)}, "v");
+    Pass(absl::Seconds(30));
+    Write(1, "audit", {{"event", "resumed"}, {"since", since}, {"reason", "disk full"}});
+    GoodBatch();
+    ReconcileOptions only;
+    only.since = clock_.Now() - absl::Seconds(50);
+    Expect(Run(only), c.kind, false, c.why);
+  }
+}
+
+TEST_F(ReconcileTest, KeysThatTwoNameDifferentlyWhileTheThirdIsMissing) {
+  GoodBatch();
+  Stop(1);
+  Pass(absl::Seconds(30));
+  ++batch_;
+  for (int party : {0, 2}) {
+    Fields job = Job(99, "OK");
+    job["keys"] = {Key("seal", 2, party == 0 ? "aa" : "bb")};
+    Batch(party, {job});
+  }
+  Returns("boot-a");
+  const Reconciliation result = Run();
+  ASSERT_EQ(result.findings.size(), 1u);
+  EXPECT_EQ(result.findings[0].kind, FindingKind::kKeysDiffer);
+}
+
 TEST_F(ReconcileTest, ABrokenChainIsNotClean) {
   for (int i = 0; i < 3; ++i) GoodBatch();
   Rewrite(0, [](auto& lines) { lines[1][lines[1].find(kAlice)] = 'b'; });
