@@ -175,6 +175,21 @@ const char* FindingName(FindingKind kind) {
 
 namespace {
 
+// Of one job, whose digest they share. One that refused it on sight, or lacks the key, names nobody.
+bool OwnersDiffer(const JobStory& job) {
+  const std::string* operation = nullptr;
+  const std::string* principal = nullptr;
+  for (const std::optional<Told>& told : job.told) {
+    if (!told) continue;
+    if (operation != nullptr && told->operation != *operation) return true;
+    operation = &told->operation;
+    if (told->principal.find_first_not_of('0') == std::string::npos) continue;
+    if (principal != nullptr && told->principal != *principal) return true;
+    principal = &told->principal;
+  }
+  return false;
+}
+
 // What those who tell of the job contradict each other in, whether all three do or not: that one has
 // no line of it explains nothing of the two others.
 std::optional<Finding> Contradiction(const JobStory& job) {
@@ -192,6 +207,11 @@ std::optional<Finding> Contradiction(const JobStory& job) {
   if (KeysDiffer(job)) {
     return FindingOf(FindingKind::kKeysDiffer, job, false,
                      "servers that answered name different principals for its keys: their stores "
+                     "differ, or a log was rewritten");
+  }
+  if (OwnersDiffer(job)) {
+    return FindingOf(FindingKind::kKeysDiffer, job, false,
+                     "servers name different principals or operations of one job: their stores "
                      "differ, or a log was rewritten");
   }
   if (!job.Released()) return std::nullopt;
