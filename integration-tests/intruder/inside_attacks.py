@@ -197,7 +197,8 @@ def the_rights_of_an_administrator(world):
     """With the KDC's certificate he tells the servers to ask alice for no pre-auth any more."""
     us = world.intruder
     request = us.admin_messages.SetPolicyRequest(
-        handles=[us.handle(world.alice.principal)], gate=us.admin_messages.GATE_NONE)
+        principal=world.alice.principal, handles=[us.handle(world.alice.principal)],
+        gate=us.admin_messages.GATE_NONE)
     try:
         for party in range(3):
             us.servers.call_admin(party, 'SetPolicy', request, us.admin_messages.SetPolicyReply)

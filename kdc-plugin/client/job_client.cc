@@ -4,6 +4,7 @@
 #include <syslog.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
@@ -387,8 +388,9 @@ absl::Status JobClient::OnWelcome(int server, const v1::Welcome& welcome,
   if (all) observer_->OnTriple(which_.number, true, "");
   const absl::Duration skew = absl::FromUnixMicros(welcome.time_us()) - absl::Now();
   if (absl::AbsDuration(skew) > kServerClockWarning) {
-    Log(LOG_WARNING, absl::StrCat("MPC server ", address, ": its clock differs from this KDC's by ",
-                                  absl::FormatDuration(absl::Trunc(skew, absl::Seconds(1)))));
+    LogChange(server, kClock, LOG_WARNING,
+              absl::StrCat("MPC server ", address, ": its clock differs from this KDC's by ",
+                           absl::FormatDuration(absl::Trunc(skew, absl::Seconds(1)))));
   }
   LogChange(server, kConnection, LOG_INFO,
             absl::StrCat("MPC server ", address, ": connected, party ", member.party, ", cluster ",
@@ -579,16 +581,33 @@ void JobClient::LogAccusation(const std::string& accusation) {
   Log(LOG_CRIT, text);
 }
 
-// A server that stays away is named once a minute, not once per attempt.
+// A server that stays away is named once a minute, not once per attempt. One that says something
+// else at each attempt does not fill the disk either.
 void JobClient::LogChange(int server, About about, int priority, const std::string& text) {
+  int left_out = 0;
   {
     absl::MutexLock lock(&log_mu_);
     const absl::Time now = SteadyNow();
     Said& last = said_[server][about];
     if (last.text == text && now - last.at < kSameTextAgain) return;
-    last = {text, now};
+    last.text = text;
+    last.at = now;
+    if (now - last.minute >= kSameTextAgain) {
+      left_out = std::exchange(last.left_out, 0);
+      last.minute = now;
+      last.lines = 0;
+    }
+    if (last.lines == kMostLines) {
+      ++last.left_out;
+      return;
+    }
+    ++last.lines;
   }
   Log(priority, text);
+  if (left_out > 0) {
+    Log(priority, absl::StrCat("MPC servers: ", left_out, " lines like this one were left out; in ",
+                               "a minute come ", kMostLines, " at most about one server"));
+  }
 }
 
 }  // namespace mpckdc::client

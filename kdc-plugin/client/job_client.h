@@ -30,6 +30,7 @@ inline constexpr size_t kMaxInFlight = 65536;  // jobs, and as many tag requests
 inline constexpr absl::Duration kServerClockWarning = absl::Seconds(30);
 inline constexpr int kAnswersPerLock = 64;  // then others may submit
 inline constexpr absl::Duration kSameTextAgain = absl::Minutes(1);  // between equal log lines
+inline constexpr int kMostLines = 20;  // in that time, of one server about one thing
 
 class WireJob;
 
@@ -139,8 +140,8 @@ class JobClient : public StreamOwner {
     return static_cast<size_t>(which_.number * MPC_SERVERS + server);
   }
   void Log(int priority, const std::string& text);
-  // The same text about the same thing once a minute.
-  enum About { kConnection, kCertificate, kAbouts };
+  // The same text about the same thing once a minute, and no more than kMostLines of them all.
+  enum About { kConnection, kCertificate, kClock, kAbouts };
   void LogChange(int server, About about, int priority, const std::string& text);
   void LogAccusation(const std::string& accusation);
 
@@ -176,6 +177,8 @@ class JobClient : public StreamOwner {
   struct Said {
     std::string text;
     absl::Time at;
+    absl::Time minute = absl::InfinitePast();  // when it began
+    int lines = 0, left_out = 0;               // in it
   };
   std::array<std::array<Said, kAbouts>, MPC_SERVERS> said_ ABSL_GUARDED_BY(log_mu_);
   uint64_t accusations_ ABSL_GUARDED_BY(log_mu_) = 0;

@@ -13,6 +13,7 @@
 #include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "kdc-plugin/client/job_client.h"
 #include "kdc-plugin/tests/client_fixture.h"
 
 namespace mpckdc::test {
@@ -338,6 +339,26 @@ TEST_F(ClientTest, AServersWelcomeWritesNoLinesOfTheLog) {
     EXPECT_THAT(a.detail, ::testing::Not(forged)) << i;
     StopClient();
   }
+}
+
+// ATTACK. It lets itself be connected again and again, and says something else each time.
+TEST_F(ClientTest, AServerThatSaysSomethingElseEachTimeFillsNoLog) {
+  std::atomic<int> greeted = 0;
+  realm_.parties[2]->behaviour.welcome = [&](v1::Welcome& w) {
+    w.set_realm(absl::StrCat("OTHER", ++greeted));
+  };
+  StartClient(500);
+  const absl::Time end = absl::Now() + absl::Seconds(60);
+  while (greeted < 3 * client::kMostLines && absl::Now() < end) {
+    EXPECT_EQ(Login().verdict, MPC_UNAVAILABLE);
+    absl::SleepFor(absl::Milliseconds(20));
+  }
+  EXPECT_GE(greeted, 3 * client::kMostLines);
+  StopClient();
+  realm_.parties[2]->behaviour.welcome = nullptr;
+  const std::string log = Logged();
+  EXPECT_THAT(log, HasSubstr("OTHER1\""));
+  EXPECT_LE(std::count(log.begin(), log.end(), '\n'), client::kMostLines + 4) << log;
 }
 
 // The shares were refreshed since the two others were asked.

@@ -249,13 +249,13 @@ absl::Status SetGateOnAll(Session& session, const std::string& principal, v1::Ga
   }
   const std::vector<std::string> all = HandlesOf(listing);
   const absl::Status s = session.OnAll([&](int, enroll::AdminClient& server) {
-    return server.SetPolicy(all, gate, timeout);
+    return server.SetPolicy(principal, all, gate, timeout);
   });
   if (s.ok()) return s;
   const absl::Status undone = session.OnAll([&](int party, enroll::AdminClient& server) {
     absl::Status worst;
     for (const auto& [old_gate, some] : before[party]) {
-      worst.Update(server.SetPolicy(some, old_gate, timeout));
+      worst.Update(server.SetPolicy(principal, some, old_gate, timeout));
     }
     return worst;
   });

@@ -80,8 +80,16 @@ TEST_F(RotateTest, TheDayOfTheEnd) {
   EXPECT_EQ(due(), 7 * 24 * 3600 + 300);
   kdb_.longest = absl::ZeroDuration();
   EXPECT_EQ(due(), 7 * 24 * 3600 + 300);
-  realm_.servers[2]->status().set_max_renewable_life_us(absl::ToInt64Microseconds(absl::Hours(10)));
-  EXPECT_EQ(due(), 10 * 3600 + 300) << "one server that opens none is enough";
+  const auto say = [&](int party, absl::Duration life) {
+    realm_.servers[party]->status().set_max_renewable_life_us(absl::ToInt64Microseconds(life));
+  };
+  say(2, absl::ZeroDuration());
+  EXPECT_EQ(due(), 7 * 24 * 3600 + 300) << "one server's word ends no ticket";
+  say(2, absl::Hours(24 * 3650));
+  EXPECT_EQ(due(), 7 * 24 * 3600 + 300) << "nor keeps a key";
+  say(1, absl::Hours(10));
+  say(2, absl::Hours(10));
+  EXPECT_EQ(due(), 10 * 3600 + 300);
 }
 
 TEST_F(RotateTest, ATimersRun) {

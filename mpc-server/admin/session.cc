@@ -251,7 +251,8 @@ absl::StatusOr<Policies> ReadPolicies(Session& session) {
     lives[party] = absl::Microseconds(status.max_renewable_life_us());
     return absl::OkStatus();
   }));
-  policies.max_renewable_life = std::min({lives[0], lives[1], lives[2]});
+  std::sort(lives.begin(), lives.end());
+  policies.max_renewable_life = lives[1];
   return policies;
 }
 

@@ -163,7 +163,8 @@ std::vector<ListedKey> Sorted(const KeyListing& listing);
 // After Connect(): what the servers' configurations say, by party.
 struct Policies {
   std::array<absl::Duration, 3> delete_grace;
-  absl::Duration max_renewable_life;  // the shortest of the three: it counts
+  // The middle one of the three: a server that lies has no keys end before their tickets do.
+  absl::Duration max_renewable_life;
 
   // When the first server collects the key.
   absl::Time Collected(const ListedKey& key) const;

@@ -135,7 +135,7 @@ TEST_P(GateTest, GatesOfOtherKinds) {
   EXPECT_VERDICT(login(realm_.otp), Verdict::kOk);
   // One server whose policy differs withholds its share.
   const Handle handle = realm_.guest.info.handle;
-  ASSERT_TRUE(realm_.store(1).SetGate({&handle, 1}, Gate::kTimestamp).ok());
+  ASSERT_TRUE(realm_.store(1).SetGate(realm_.guest.info.principal, {&handle, 1}, Gate::kTimestamp).ok());
   EXPECT_VERDICT(login(realm_.guest), Verdict::kRefused);
 }
 

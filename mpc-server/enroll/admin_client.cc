@@ -182,9 +182,11 @@ absl::StatusOr<std::vector<v1::KeyInfo>> AdminClient::ListKeys(const std::string
   }
 }
 
-absl::Status AdminClient::SetPolicy(absl::Span<const std::string> handles, v1::Gate gate,
+absl::Status AdminClient::SetPolicy(const std::string& principal,
+                                    absl::Span<const std::string> handles, v1::Gate gate,
                                     absl::Duration timeout) {
   v1::SetPolicyRequest request;
+  request.set_principal(principal);
   request.mutable_handles()->Add(handles.begin(), handles.end());
   request.set_gate(gate);
   return Call("SetPolicy", &AdminStub::SetPolicy, request, timeout).status();

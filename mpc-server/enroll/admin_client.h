@@ -81,8 +81,9 @@ class AdminClient {
   absl::StatusOr<size_t> CollectKeys(absl::Duration timeout);
   absl::StatusOr<std::vector<v1::KeyInfo>> ListKeys(const std::string& principal, Listed listed,
                                                     absl::Duration timeout);
-  absl::Status SetPolicy(absl::Span<const std::string> handles, v1::Gate gate,
-                         absl::Duration timeout);
+  // FailedPrecondition, and no key is changed: one is another principal's.
+  absl::Status SetPolicy(const std::string& principal, absl::Span<const std::string> handles,
+                         v1::Gate gate, absl::Duration timeout);
 
   const std::string& name() const { return name_; }
   // The certificate's name, after a call has succeeded; empty without TLS (tests).

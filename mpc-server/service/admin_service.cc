@@ -390,11 +390,17 @@ grpc::ServerUnaryReactor* AdminService::SetPolicy(grpc::CallbackServerContext* c
 }
 
 absl::Status AdminService::DoSetPolicy(Act& act, const v1::SetPolicyRequest& request) {
+  if (request.principal().empty()) {
+    return absl::FailedPreconditionError(
+        "this server sets the gate of keys by their handles and their principal; the caller is of "
+        "an older version, which names the handles alone: upgrade it (mpc-admin)");
+  }
   ASSIGN_OR_RETURN(std::vector<Handle> handles, HandlesOf(request.handles()));
   ASSIGN_OR_RETURN(Gate gate, GateFromProto(request.gate()));
+  act.details["principal"] = request.principal();
   act.details["handles"] = HandleTexts(handles);
   act.details["gate"] = static_cast<int>(gate);
-  return tools_.store->SetGate(handles, gate);
+  return tools_.store->SetGate(request.principal(), handles, gate);
 }
 
 grpc::ServerUnaryReactor* AdminService::Readmit(grpc::CallbackServerContext* context,

@@ -149,6 +149,7 @@ TEST_F(AdminServiceTest, StagedKeyIsCommittedListedAndDeleted) {
   EXPECT_EQ(record.usages.size(), 3u);
 
   v1::SetPolicyRequest policy;
+  policy.set_principal("alice@EXAMPLE.COM");
   policy.add_handles(std::string(16, 'a'));
   policy.set_gate(v1::GATE_KDC_TRUSTED);
   v1::SetPolicyReply set;
@@ -313,6 +314,7 @@ TEST_F(AdminServiceTest, MalformedArgumentsAreNamed) {
   EXPECT_EQ(Stage({}).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
   EXPECT_EQ(Commit(std::string(16, 'x')).error_code(), grpc::StatusCode::NOT_FOUND);
   v1::SetPolicyRequest policy;
+  policy.set_principal("alice@EXAMPLE.COM");
   policy.add_handles(std::string(16, 'a'));
   v1::SetPolicyReply set;
   EXPECT_EQ(Call(&v1::AdminService::Stub::SetPolicy, policy, &set).error_code(),
@@ -320,6 +322,26 @@ TEST_F(AdminServiceTest, MalformedArgumentsAreNamed) {
   policy.set_gate(v1::GATE_NONE);
   EXPECT_EQ(Call(&v1::AdminService::Stub::SetPolicy, policy, &set).error_code(),
             grpc::StatusCode::NOT_FOUND);
+}
+
+TEST_F(AdminServiceTest, AGateIsSetByThePrincipalToo) {
+  ASSERT_TRUE(Stage({Package({})}).ok());
+  ASSERT_TRUE(Commit(kTxn).ok());
+  v1::SetPolicyRequest policy;
+  policy.add_handles(std::string(16, 'a'));
+  policy.set_gate(v1::GATE_NONE);
+  const auto refusal = [&] {
+    v1::SetPolicyReply reply;
+    const grpc::Status s = Call(&v1::AdminService::Stub::SetPolicy, policy, &reply);
+    EXPECT_EQ(s.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+    return s.error_message();
+  };
+  EXPECT_THAT(refusal(), HasSubstr("of an older version"));
+  policy.set_principal("mallory@EXAMPLE.COM");
+  EXPECT_THAT(refusal(), HasSubstr("of alice@EXAMPLE.COM, not of mallory@EXAMPLE.COM"));
+  Handle handle;
+  handle.fill('a');
+  EXPECT_EQ(store_.Get(handle)->info.gate, Gate::kTimestamp);
 }
 
 TEST_F(AdminServiceTest, EngineDrawsAndVerifies) {

@@ -197,7 +197,10 @@ TEST_F(EpochsTest, AGateSetAmidARefreshKeepsTheKey) {
   const Handle handle = records[0].info.handle;
   Prepare(1);
   Enter();
-  for (int p = 0; p < 3; ++p) ASSERT_TRUE(stores_[p]->SetGate({&handle, 1}, Gate::kNone).ok());
+  const std::string principal = records[0].info.principal;
+  for (int p = 0; p < 3; ++p) {
+    ASSERT_TRUE(stores_[p]->SetGate(principal, {&handle, 1}, Gate::kNone).ok());
+  }
   EXPECT_EQ(mpckdc::RewriteAll(*stores_[0])->written, 0u);
   std::array<KeyRecord, 3> now = Get(handle);
   EXPECT_EQ(Keys(now), Keys(records));
@@ -342,7 +345,7 @@ TEST_F(EpochsTest, WhatChangedSinceIsComputedInTheWrite) {
   ShareStore::Renewals renewals;
   stores_[0]->Renew({handles.data(), 2}, &renewals);
   ASSERT_TRUE(stores_[0]->Delete({handles.data(), 1}).ok());
-  ASSERT_TRUE(stores_[0]->SetGate({&handles[1], 1}, Gate::kKdcTrusted).ok());
+  ASSERT_TRUE(stores_[0]->SetGate(changed[0].info.principal, {&handles[1], 1}, Gate::kKdcTrusted).ok());
   EXPECT_TRUE(stores_[0]->Rewrite(handles, renewals).ok());
   EXPECT_TRUE(absl::IsNotFound(stores_[0]->Get(handles[0]).status()));
   EXPECT_EQ(stores_[0]->Get(handles[1])->info.gate, Gate::kKdcTrusted);

@@ -379,7 +379,7 @@ TEST_F(PostgresTest, AKeyThatAnotherServerReplacedIsNotTakenFromTheCache) {
   ASSERT_TRUE(stores[0]->Stage(TransactionId{1}, {record}, kNow).ok());
   ASSERT_TRUE(stores[1]->Commit(TransactionId{1}, kNow).ok()) << "staged by the other one";
   for (auto& store : stores) ASSERT_TRUE(SameRecord(*store->Get(record.info.handle), record));
-  ASSERT_TRUE(stores[1]->SetGate({&record.info.handle, 1}, Gate::kKdcTrusted).ok());
+  ASSERT_TRUE(stores[1]->SetGate(record.info.principal, {&record.info.handle, 1}, Gate::kKdcTrusted).ok());
   EXPECT_EQ(stores[0]->Get(record.info.handle)->info.gate, Gate::kKdcTrusted);
   ASSERT_EQ(*stores[1]->Delete({&record.info.handle, 1}), 1u);
   EXPECT_TRUE(absl::IsNotFound(stores[0]->Get(record.info.handle).status()));

@@ -312,7 +312,7 @@ TEST_P(RenamedTest, AGateThatIsSetInBetweenEndsTheRenaming) {
   const RenamedKey key = As(old);
   const TransactionId txn = NewTxn();
   ASSERT_TRUE(Rename(txn, {key}).ok());
-  ASSERT_TRUE(store_->SetGate({&old.info.handle, 1}, Gate::kPkinit).ok());
+  ASSERT_TRUE(store_->SetGate(kOld, {&old.info.handle, 1}, Gate::kPkinit).ok());
   EXPECT_FALSE(store_->Commit(txn, kNow).ok());
   EXPECT_TRUE(absl::IsNotFound(store_->Get(key.to).status()));
   EXPECT_TRUE(store_->Abort(txn).ok());
@@ -321,7 +321,7 @@ TEST_P(RenamedTest, AGateThatIsSetInBetweenEndsTheRenaming) {
   const RenamedKey again = As(old);
   const TransactionId second = NewTxn();
   ASSERT_TRUE(Rename(second, {again}).ok());
-  ASSERT_TRUE(store_->SetGate({&bob.info.handle, 1}, Gate::kPkinit).ok());
+  ASSERT_TRUE(store_->SetGate(bob.info.principal, {&bob.info.handle, 1}, Gate::kPkinit).ok());
   EXPECT_EQ(*store_->Commit(second, kNow), 1u);
   EXPECT_EQ(store_->Get(again.to)->info.gate, Gate::kPkinit);
 }
@@ -345,7 +345,7 @@ TEST_P(RenamedTest, ACopyThatTheVersionBeforeHasStagedBringsNoOldGate) {
     return gone.ok() ? write.Put(record_format::kStaged, before, copy) : gone;
   }).ok());
   Reopen();
-  ASSERT_TRUE(store_->SetGate({&old.info.handle, 1}, Gate::kPkinit).ok());
+  ASSERT_TRUE(store_->SetGate(kOld, {&old.info.handle, 1}, Gate::kPkinit).ok());
   EXPECT_FALSE(store_->Commit(txn, kNow).ok());
   EXPECT_TRUE(absl::IsNotFound(store_->Get(key.to).status())) << "a key that logs in without card";
   EXPECT_TRUE(store_->Abort(txn).ok());

@@ -78,7 +78,7 @@ TEST_P(RetiredTest, ARetiredKeyWorksUntilItIsCollected) {
   EXPECT_EQ(store_->Retire({key}, kNow)->changed, 1u);
   Reopen();
   EXPECT_TRUE(store_->Get(key.handle).ok());
-  EXPECT_TRUE(store_->SetGate({key.handle}, Gate::kNone).ok());
+  EXPECT_TRUE(store_->SetGate(key.principal, {key.handle}, Gate::kNone).ok());
   EXPECT_EQ(Marks()[key.handle], kNow);
   EXPECT_THAT(*store_->CollectRetired(kNow, 10), SizeIs(0)) << "not before that time";
   const auto collected = store_->CollectRetired(kNow + absl::Microseconds(1), 10);

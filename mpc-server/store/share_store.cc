@@ -391,7 +391,8 @@ absl::StatusOr<size_t> ShareStore::Delete(absl::Span<const Handle> handles) {
   });
 }
 
-absl::Status ShareStore::SetGate(absl::Span<const Handle> handles, Gate gate) {
+absl::Status ShareStore::SetGate(absl::string_view principal, absl::Span<const Handle> handles,
+                                 Gate gate) {
   return engine_->Write("set the gate of keys", [&](KvTxn& txn) -> absl::Status {
     ASSIGN_OR_RETURN(const EpochView view, ViewIn(txn));
     RETURN_IF_ERROR(PrefetchKeys(txn, handles, /*records=*/true));
@@ -400,6 +401,11 @@ absl::Status ShareStore::SetGate(absl::Span<const Handle> handles, Gate gate) {
         DropCopiesOf(txn, absl::flat_hash_set<Handle>(handles.begin(), handles.end())));
     for (const Handle& handle : handles) {
       ASSIGN_OR_RETURN(KeyRecord record, OpenShares(handle, GetKey(txn, AsText(handle)), view));
+      if (record.info.principal != principal) {
+        return absl::FailedPreconditionError(absl::StrCat("key ", HandleText(handle), " is one of ",
+                                                          record.info.principal, ", not of ",
+                                                          principal));
+      }
       record.info.gate = gate;
       RETURN_IF_ERROR(PutKey(txn, AsText(handle), SealKey(view.epoch, record)));
     }

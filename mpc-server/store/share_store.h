@@ -177,9 +177,9 @@ class ShareStore {
   absl::Status ForEachRetired(const Handle& first, RetiredVisitor visit) const;
   absl::StatusOr<size_t> CountRetired() const;
 
-  // NotFound, naming the handle and changing nothing, unless all are committed. Staged copies of them
-  // are dropped: their renaming fails.
-  absl::Status SetGate(absl::Span<const Handle> handles, Gate gate);
+  // Changes nothing and names the handle unless all are committed (NotFound) and keys of the
+  // principal (FailedPrecondition). Staged copies of them are dropped: their renaming fails.
+  absl::Status SetGate(absl::string_view principal, absl::Span<const Handle> handles, Gate gate);
 
   // Calls `visit` for each key in the order of handles (staged: of transactions) until it returns
   // false. A damaged record is visited as its error.

@@ -224,9 +224,14 @@ TEST_P(ShareStoreTest, DeleteCountsWhatWasThere) {
 
 TEST_P(ShareStoreTest, SetGateIsAllOrNothing) {
   const KeyRecord a = Committed("a@EXAMPLE.COM");
-  EXPECT_TRUE(absl::IsNotFound(store_->SetGate({a.info.handle, Handle{}}, Gate::kNone)));
+  EXPECT_TRUE(absl::IsNotFound(
+      store_->SetGate("a@EXAMPLE.COM", {a.info.handle, Handle{}}, Gate::kNone)));
   EXPECT_EQ(store_->Get(a.info.handle)->info.gate, Gate::kTimestamp);
-  ASSERT_TRUE(store_->SetGate({a.info.handle}, Gate::kKdcTrusted).ok());
+  const KeyRecord b = Committed("b@EXAMPLE.COM");
+  EXPECT_TRUE(absl::IsFailedPrecondition(
+      store_->SetGate("a@EXAMPLE.COM", {a.info.handle, b.info.handle}, Gate::kNone)));
+  EXPECT_EQ(store_->Get(a.info.handle)->info.gate, Gate::kTimestamp);
+  ASSERT_TRUE(store_->SetGate("a@EXAMPLE.COM", {a.info.handle}, Gate::kKdcTrusted).ok());
   KeyRecord want = a;
   want.info.gate = Gate::kKdcTrusted;
   EXPECT_TRUE(SameRecord(*store_->Get(a.info.handle), want));
@@ -425,7 +430,7 @@ TEST_P(ShareStoreTest, RecordOfAnotherKeyIsDataLoss) {
   const Handle mallory = Committed("mallory@EXAMPLE.COM").info.handle;
   TamperWithRecord(alice, SealedRecord(mallory));
   EXPECT_TRUE(absl::IsDataLoss(store_->Get(alice).status()));
-  EXPECT_TRUE(absl::IsDataLoss(store_->SetGate({alice}, Gate::kNone)));
+  EXPECT_TRUE(absl::IsDataLoss(store_->SetGate("alice@EXAMPLE.COM", {alice}, Gate::kNone)));
   size_t damaged = 0;
   ASSERT_TRUE(store_->ForEach(KeyState::kCommitted, [&](const absl::StatusOr<KeyInfo>& info) {
     damaged += absl::IsDataLoss(info.status());
@@ -472,7 +477,7 @@ TEST_P(ShareStoreTest, RecordsOfAVersion1StoreAreReadChangedAndDeleted) {
   EXPECT_EQ(store_->Meta().format_version, rf::kStoreVersion);
   EXPECT_TRUE(store_->Meta().initialised);
   const KeyRecord fresh = Committed("fresh@EXAMPLE.COM");
-  ASSERT_TRUE(store_->SetGate({changed.info.handle}, Gate::kNone).ok());
+  ASSERT_TRUE(store_->SetGate(changed.info.principal, {changed.info.handle}, Gate::kNone).ok());
   changed.info.gate = Gate::kNone;
   EXPECT_EQ(*store_->Delete({deleted.info.handle}), 1u);
   ASSERT_TRUE(Reopen().ok());
@@ -493,7 +498,7 @@ TEST_P(ShareStoreTest, AnEmptyPlaceIsDataLossThatNamesTheKey) {
   const absl::Status status = store_->Get(handle).status();
   EXPECT_TRUE(absl::IsDataLoss(status)) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr(HandleText(handle)));
-  EXPECT_TRUE(absl::IsDataLoss(store_->SetGate({handle}, Gate::kNone)));
+  EXPECT_TRUE(absl::IsDataLoss(store_->SetGate("alice@EXAMPLE.COM", {handle}, Gate::kNone)));
   EXPECT_EQ(*store_->Delete({handle}), 1u) << "what is damaged can be deleted";
 }
 

@@ -370,7 +370,11 @@ grpc::Status FakeAdminServer::SetPolicy(Context*, const v1::SetPolicyRequest* re
   if (grpc::Status s = Step(When::kBefore, "SetPolicy"); !s.ok()) return s;
   std::lock_guard<std::mutex> lock(mutex_);
   for (const std::string& handle : request->handles()) {
-    if (committed_.count(handle) == 0) return grpc::Status(grpc::StatusCode::NOT_FOUND, "handle");
+    const auto key = committed_.find(handle);
+    if (key == committed_.end()) return grpc::Status(grpc::StatusCode::NOT_FOUND, "handle");
+    if (key->second.info().principal() != request->principal()) {
+      return grpc::Status(grpc::StatusCode::FAILED_PRECONDITION, "of another principal");
+    }
   }
   for (const std::string& handle : request->handles()) {
     committed_[handle].mutable_info()->set_gate(request->gate());
