@@ -383,6 +383,12 @@ absl::StatusOr<ExitCode> DeleteCommand(Session& session) {
                            " principals that show no key at all in the KDC's database; name each if "
                            "it has none (deploy/ldap.md says what else it may be)");
   }
+  const size_t newer = only_old ? SpareNewer(*entries, &unused) : 0;
+  if (newer > 0) {
+    session.console.Remark("left: ", Plural(newer, "key"),
+                           " newer than what the KDC's database names: somebody is making them, or it is "
+                           "a database of before (mpc-admin list)");
+  }
   const absl::Status s =
       session.DeleteKeys(Named(unused), now ? enroll::Deletion::kNow : enroll::Deletion::kRetire);
   if (!s.ok()) return Advise(s, "when the server answers run mpc-admin delete --old --all");

@@ -54,6 +54,25 @@ TEST_F(RunTest, DeletesPrincipalAndKeys) {
   ExpectKeys(4);
 }
 
+// A new password is on the servers before it is in the database.
+TEST_F(RunTest, OldKeysAreNoneThatSomebodyIsMaking) {
+  Enroll(0, "alice");
+  const std::string made(16, 'm'), old(16, 'o');
+  for (const auto& server : realm_.servers) {
+    v1::SharePackage package = server->committed().begin()->second;
+    package.mutable_info()->set_handle(old);
+    server->Plant(package);
+    package.mutable_info()->set_handle(made);
+    package.mutable_info()->set_kvno(2);
+    server->Plant(package);
+  }
+  Expect(0, {"delete", "--old", "--now", "alice"}, {"1 key deleted"}, {"left: 1 key newer"});
+  for (const auto& server : realm_.servers) {
+    EXPECT_EQ(server->committed().count(old), 0u);
+    EXPECT_EQ(server->committed().count(made), 1u) << "who changed the password is locked out";
+  }
+}
+
 TEST_F(RunTest, ListsVerifiesAndSetsPolicy) {
   Expect(0, {"list"}, {"the servers hold no keys yet"});
   Enroll(0, "alice");
