@@ -13,6 +13,7 @@
 // and no database names is deleted by the next, unless it is newer than all the KDB names: then
 // somebody may be about to name it, and the step that makes the KDB as new decides.
 #include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
@@ -209,6 +210,24 @@ absl::Status CheckNewest(Session& session, const Rotation& now) {
   return absl::OkStatus();
 }
 
+// What is due is said by this machine's clock; if that leaps, tickets end that are good for days. Two of the
+// servers' clocks must agree with it: one may be wrong, or lie.
+absl::Status CheckOwnClock(Session& session) {
+  std::array<absl::Duration, 3> ahead;
+  RETURN_IF_ERROR(session.OnAll([&](int party, enroll::AdminClient& server) -> absl::Status {
+    ASSIGN_OR_RETURN(const v1::StatusReply status, server.GetStatus(session.config.timeout));
+    ahead[party] = absl::Now() - absl::FromUnixMicros(status.time_us());
+    return absl::OkStatus();
+  }));
+  std::ranges::sort(ahead);
+  if (absl::AbsDuration(ahead[1]) <= limits::kDefaultClockSkew) return absl::OkStatus();
+  return Advise(absl::FailedPreconditionError(absl::StrCat(
+                    "this machine's clock differs from the servers' by ",
+                    absl::FormatDuration(absl::Trunc(ahead[1], absl::Seconds(1))),
+                    ": what is due cannot be told")),
+                "set the clocks (chrony); --force asks no clock");
+}
+
 // What a timer does, day by day.
 absl::StatusOr<Rotation> DoWhatIsDue(Session& session, const Rotation& now, absl::Duration age) {
   const bool due = now.under_way() ? absl::Now() >= now.due : absl::Now() >= now.changed + age;
@@ -227,6 +246,8 @@ absl::StatusOr<Rotation> DoWhatIsDue(Session& session, const Rotation& now, absl
 
 absl::StatusOr<Rotation> RotateOne(Session& session, const std::string& principal) {
   const Options& options = session.options;
+  const bool by_clock = options.if_older.has_value() || (options.finish && !options.force);
+  if (by_clock) RETURN_IF_ERROR(CheckOwnClock(session));
   ASSIGN_OR_RETURN(const Rotation now, ReadRotation(session, principal));
   if (options.finish) return Finish(session, now);
   if (options.if_older.has_value()) return DoWhatIsDue(session, now, *options.if_older);
