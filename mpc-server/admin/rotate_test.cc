@@ -229,6 +229,24 @@ TEST_F(RotateTest, ByAClockThatLeapedNothingIsDue) {
   Expect(0, {"rotate-krbtgt", "--finish", "--force"}, {"version 3"});
 }
 
+// ATTACK. One server lists a key that nobody else has, newer than the database's, or says so of one that
+// all have: a timer would rotate no more.
+TEST_F(RotateTest, NoServerAloneStopsTheRotation) {
+  v1::KeyInfo invented = realm_.servers[1]->committed().begin()->second.info();
+  v1::SharePackage raised = realm_.servers[2]->committed().begin()->second;
+  invented.set_handle(std::string(16, 'x'));
+  invented.set_kvno(7);
+  realm_.servers[1]->AlsoList(invented);
+  Age(absl::Hours(24 * 31));
+  Expect(0, {"rotate-krbtgt", "--if-older", "30d"}, {"versions 1, 2"});
+  raised.mutable_info()->set_kvno(9);
+  realm_.servers[1]->Plant(raised);
+  kdb_.changed[kTgt] = absl::Now() - absl::Hours(24 * 31);
+  Expect(0, {"rotate-krbtgt", "--finish"}, {"version 2"});
+  Age(absl::Hours(24 * 31));
+  Expect(0, {"rotate-krbtgt", "--if-older", "30d"}, {"versions 2, 3"});
+}
+
 TEST_F(RotateTest, KadminLikewiseOthersNot) {
   Enroll(0, "kadmin/admin");
   Enroll(0, "kadmin/changepw");
