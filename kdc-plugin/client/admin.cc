@@ -114,6 +114,19 @@ absl::StatusOr<Present> AskPresent(enroll::AdminServers& servers, const std::str
   return differing;
 }
 
+// An administrator may have narrowed the gate since it was asked for: he has set that of the keys that he
+// saw, which go now, and these would have the one of before. Where he has widened it the new keys have the
+// narrower one, which he sees (mpc-admin policy looks at what there is afterwards).
+absl::Status CheckGateHolds(enroll::AdminServers& servers, const std::string& principal,
+                            const Present& known) {
+  ASSIGN_OR_RETURN(const Present now, AskPresent(servers, principal));
+  if (enroll::StrictestGate(now.gates) == enroll::StrictestGate(known.gates)) {
+    return absl::OkStatus();
+  }
+  return absl::AbortedError(absl::StrCat(
+      "the gate of the keys of ", principal, " was changed meanwhile: try again"));
+}
+
 absl::Status StoreKeys(const mpc_options& options, const mpc_new_key* keys, size_t count) {
   ASSIGN_OR_RETURN(
       enroll::PackageSigner signer,
@@ -135,7 +148,12 @@ absl::Status StoreKeys(const mpc_options& options, const mpc_new_key* keys, size
     RETURN_IF_ERROR(base.empty() ? transaction.AddDrawn(info)
                                  : transaction.Add({{info, base}}, signer));
   }
-  return transaction.Run();
+  RETURN_IF_ERROR(transaction.Run());
+  for (const auto& [principal, known] : present) {
+    const absl::Status holds = CheckGateHolds(servers, principal, known);
+    if (!holds.ok()) return transaction.RollbackAfter(holds);
+  }
+  return absl::OkStatus();
 }
 
 using HandleArray = const uint8_t (*)[MPC_HANDLE_BYTES];

@@ -209,6 +209,39 @@ TEST_F(ClientTest, AdminStoresKeysOnAllThreeAndDeletesThem) {
   mpc_text_free(error);
 }
 
+// ATTACK. Who knows the password changes it while an administrator has the principal's gate narrowed: the
+// keys whose gate he has set are the old ones then.
+TEST_F(ClientTest, AGateThatIsNarrowedWhileKeysAreStoredHolds) {
+  const auto admin = realm_.authority.Issue("admin", "kadmind");
+  const mpc_options options = realm_.Options(admin);
+  const std::string base(32, 'b'), old_handle(16, 'h'), new_handle(16, 'i');
+  mpc_new_key key = {};
+  memset(key.handle, 'h', sizeof(key.handle));
+  key.principal = "bob@EXAMPLE.COM";
+  key.kvno = 3;
+  key.enctype = -24002;
+  key.key_class = MPC_CLASS_USER;
+  key.key = Bytes(base);
+  char* error = nullptr;
+  ASSERT_EQ(mpc_admin_store_keys(&options, &key, 1, &error), 0) << error;
+  memset(key.handle, 'i', sizeof(key.handle));
+  realm_.parties[1]->set_fault([&](enroll::FakeAdminServer::When when, const std::string& call) {
+    if (call == "CommitKeys" && when == enroll::FakeAdminServer::When::kBefore) {
+      realm_.oracle->SetGate(old_handle, v1::GATE_PKINIT);
+    }
+    return grpc::Status::OK;
+  });
+  EXPECT_EQ(mpc_admin_store_keys(&options, &key, 1, &error), -1);
+  EXPECT_THAT(error == nullptr ? "" : error, HasSubstr("the gate of the keys of bob"));
+  mpc_text_free(error);
+  EXPECT_EQ(realm_.oracle->Base(new_handle), "") << "a password where a certificate is to be shown";
+  EXPECT_EQ(realm_.oracle->Base(old_handle), base);
+  realm_.parties[1]->set_fault(nullptr);
+  error = nullptr;
+  ASSERT_EQ(mpc_admin_store_keys(&options, &key, 1, &error), 0) << error;
+  EXPECT_EQ(realm_.oracle->Keys()[new_handle].gate(), v1::GATE_PKINIT);
+}
+
 // Where the three do not agree on the gate of the present keys, the new ones have the strictest: no
 // server alone, which lies or missed an administrator's word, makes it wider; nor does it take a
 // certificate's gate away.

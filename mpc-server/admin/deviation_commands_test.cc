@@ -61,6 +61,18 @@ TEST_F(RunTest, ALiarUnderAnothersNameIsNoLessSuspect) {
   EXPECT_EQ(status["possible_suspects"], json::array({0, 1, 2}));
 }
 
+// ATTACK. It keeps the other one from answering, and calls itself that.
+TEST_F(RunTest, ALiarUnderTheNameOfOneThatIsDownIsNoLessSuspect) {
+  Accuse(realm_, 0, {1});
+  realm_.servers[0]->status().set_party(2);
+  Accuse(realm_, 1, {0});
+  realm_.servers[2]->FailCalls("GetStatus");
+  Expect(3, {"status"}, {}, {"they contradict each other: party 0 or party 1 deviated"});
+  const json status = json::parse(Expect(3, {"status", "--json"}).out);
+  EXPECT_EQ(status["suspects"], json::array());
+  EXPECT_EQ(status["possible_suspects"], json::array({0, 1}));
+}
+
 // Whatever it writes where its answers are shown.
 TEST_F(RunTest, WhatALyingServerSaysIsOneLine) {
   v1::StatusReply& status = realm_.servers[1]->status();

@@ -333,6 +333,7 @@ absl::Status DeleteLeftovers(Session& session, const std::set<std::string>& prin
   std::erase_if(unnamed, [&](const auto& listed) {
     return principals.count(listed.second.info.principal()) == 0;
   });
+  SpareNewer(*entries, &unnamed);
   if (unnamed.empty()) return absl::OkStatus();
   const absl::Status s = session.DeleteKeys(Named(unnamed), enroll::Deletion::kNow);
   if (s.ok()) {

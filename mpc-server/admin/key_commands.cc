@@ -52,6 +52,8 @@ constexpr size_t kVerifyAtOnce = 128;
 constexpr absl::Duration kBetweenServers = absl::Seconds(15);
 constexpr absl::Duration kLookAgain = absl::Seconds(1);
 
+constexpr int kPolicyAttempts = 5;
+
 constexpr char kNotTheSame[] = "the servers do not hold the same: run mpc-admin doctor";
 
 std::string Plural(size_t count, absl::string_view what) {
@@ -270,12 +272,40 @@ absl::Status SetGateOnAll(Session& session, const std::string& principal, v1::Ga
 
 }  // namespace
 
+namespace {
+
+// As two servers say; one alone may lie.
+bool HasOtherGate(const ListedKey& key, v1::Gate gate) {
+  return !key.retired() && absl::c_count_if(key.gates, [gate](v1::Gate said) {
+                             return said != gate && said != v1::GATE_UNSPECIFIED;
+                           }) > 1;
+}
+
+// A password that was being changed meanwhile has keys with the gate of before, and the old ones, whose
+// gate was set, are deleted. So what there is afterwards is looked at, until all of it is as it should be.
+absl::StatusOr<KeyListing> SetGate(Session& session, const std::string& principal, v1::Gate gate) {
+  for (int attempt = 0; attempt < kPolicyAttempts; ++attempt) {
+    RETURN_IF_ERROR(SetGateOnAll(session, principal, gate));
+    ASSIGN_OR_RETURN(KeyListing listing, ListOperand(session));
+    if (absl::c_none_of(listing, [gate](const auto& listed) {
+          return HasOtherGate(listed.second, gate);
+        })) {
+      return listing;
+    }
+  }
+  return Advise(absl::DataLossError(absl::StrCat(
+                    "new keys of ", principal, " with another gate came each time that it was set")),
+                "somebody changes this password again and again: mpc-admin audit show says who; lock "
+                "the principal (kadmin modprinc -allow_tix) and run the same command again");
+}
+
+}  // namespace
+
 absl::StatusOr<ExitCode> PolicyCommand(Session& session) {
   ASSIGN_OR_RETURN(KeyListing listing, ListOperand(session));
   if (session.options.gate.has_value()) {
     ASSIGN_OR_RETURN(const std::string principal, session.Principal());
-    RETURN_IF_ERROR(SetGateOnAll(session, principal, *session.options.gate));
-    ASSIGN_OR_RETURN(listing, ListOperand(session));
+    ASSIGN_OR_RETURN(listing, SetGate(session, principal, *session.options.gate));
   }
   const std::vector<ListedKey> keys = Sorted(listing);
   bool odd = false;
@@ -352,6 +382,12 @@ absl::StatusOr<ExitCode> DeleteCommand(Session& session) {
     session.console.Remark("left: those of ", unseen.size(),
                            " principals that show no key at all in the KDC's database; name each if "
                            "it has none (deploy/ldap.md says what else it may be)");
+  }
+  const size_t newer = only_old ? SpareNewer(*entries, &unused) : 0;
+  if (newer > 0) {
+    session.console.Remark("left: ", Plural(newer, "key"),
+                           " newer than what the KDC's database names: somebody is making them, or it is "
+                           "a database of before (mpc-admin list)");
   }
   const absl::Status s =
       session.DeleteKeys(Named(unused), now ? enroll::Deletion::kNow : enroll::Deletion::kRetire);

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
@@ -51,6 +52,25 @@ TEST_F(RunTest, DeletesPrincipalAndKeys) {
   Expect(0, {"randkey", "krbtgt/EXAMPLE.COM"});
   Expect(4, {"delete", "krbtgt/EXAMPLE.COM"});
   ExpectKeys(4);
+}
+
+// A new password is on the servers before it is in the database.
+TEST_F(RunTest, OldKeysAreNoneThatSomebodyIsMaking) {
+  Enroll(0, "alice");
+  const std::string made(16, 'm'), old(16, 'o');
+  for (const auto& server : realm_.servers) {
+    v1::SharePackage package = server->committed().begin()->second;
+    package.mutable_info()->set_handle(old);
+    server->Plant(package);
+    package.mutable_info()->set_handle(made);
+    package.mutable_info()->set_kvno(2);
+    server->Plant(package);
+  }
+  Expect(0, {"delete", "--old", "--now", "alice"}, {"1 key deleted"}, {"left: 1 key newer"});
+  for (const auto& server : realm_.servers) {
+    EXPECT_EQ(server->committed().count(old), 0u);
+    EXPECT_EQ(server->committed().count(made), 1u) << "who changed the password is locked out";
+  }
 }
 
 TEST_F(RunTest, ListsVerifiesAndSetsPolicy) {
@@ -102,6 +122,40 @@ TEST_F(RunTest, NoServerAloneOpensAGate) {
   Expect(3, {"policy", "alice", "--gate", "kdc-trusted"}, {}, {"the policy is as before"});
   expect_gates(1, "alice@EXAMPLE.COM", v1::GATE_TIMESTAMP);
   expect_gates(2, "alice@EXAMPLE.COM", v1::GATE_TIMESTAMP);
+}
+
+// ATTACK. Who knows the password and is to need a certificate from now on changes it again and again:
+// kadmind has asked for the gate before, and commits keys with that one after the tool has listed them.
+TEST_F(RunTest, AGateIsThatOfKeysWhichCameMeanwhile) {
+  Enroll(0, "alice");
+  using Fault = enroll::FakeAdminServer::Fault;
+  const auto commit_meanwhile = [&](uint32_t times) {
+    for (const auto& server : realm_.servers) {
+      auto left = std::make_shared<uint32_t>(times);
+      enroll::FakeAdminServer* const fake = server.get();
+      const Fault fault = [fake, left](enroll::FakeAdminServer::When when, const std::string& call) {
+        if (call == "SetPolicy" && when == enroll::FakeAdminServer::When::kBefore && *left > 0) {
+          v1::SharePackage package = fake->committed().begin()->second;
+          package.mutable_info()->set_handle(std::string(16, static_cast<char>('a' + *left)));
+          package.mutable_info()->set_gate(v1::GATE_TIMESTAMP);
+          fake->Plant(package);
+          --*left;
+        }
+        return grpc::Status::OK;
+      };
+      server->set_fault(fault);
+    }
+  };
+  commit_meanwhile(1);
+  Expect(0, {"policy", "alice", "--gate", "pkinit"}, {"gate pkinit"});
+  for (const auto& server : realm_.servers) {
+    EXPECT_EQ(server->committed().size(), 3u);
+    for (const auto& [handle, package] : server->committed()) {
+      EXPECT_EQ(package.info().gate(), v1::GATE_PKINIT) << handle;
+    }
+  }
+  commit_meanwhile(100);
+  Expect(5, {"policy", "alice", "--gate", "kdc-trusted"}, {}, {"new keys of alice@EXAMPLE.COM"});
 }
 
 // Each server collects what was deleted by itself.

@@ -30,11 +30,25 @@ bool SawSomething(const SurveyedServer& server) {
   return server.error.ok() && server.status.has_quarantine();
 }
 
-bool NamedByAll(const Survey& survey, uint32_t party, bool but_itself) {
-  return absl::c_all_of(survey, [=](const SurveyedServer& server) {
-    return !SawSomething(server) || Accuses(server.status.quarantine(), party) ||
-           (but_itself && server.status.party() == party);
+// Those who saw something, and name others than this party.
+size_t NamedByOthers(const Survey& survey, uint32_t party, bool but_itself) {
+  return static_cast<size_t>(absl::c_count_if(survey, [=](const SurveyedServer& server) {
+    return SawSomething(server) && !Accuses(server.status.quarantine(), party) &&
+           !(but_itself && server.status.party() == party);
+  }));
+}
+
+bool Answers(const Survey& survey, uint32_t party) {
+  return absl::c_any_of(survey, [=](const SurveyedServer& server) {
+    return server.error.ok() && server.status.party() == party;
   });
+}
+
+// Whether it was this party if one deviates. Where no server says that it is this party, one of those
+// who accuse may be it, under the number of one that does not answer.
+bool MayBe(const Survey& survey, uint32_t party) {
+  const size_t not_by = NamedByOthers(survey, party, /*but_itself=*/true);
+  return not_by == 0 || (not_by == 1 && !Answers(survey, party));
 }
 
 // One of them hides behind the other's number.
@@ -68,8 +82,8 @@ Suspicion SuspicionOf(const Survey& survey) {
     return found;
   }
   for (uint32_t party = 0; party < kServers; ++party) {
-    if (NamedByAll(survey, party, /*but_itself=*/false)) found.named.push_back(party);
-    if (NamedByAll(survey, party, /*but_itself=*/true)) found.possible.push_back(party);
+    if (NamedByOthers(survey, party, /*but_itself=*/false) == 0) found.named.push_back(party);
+    if (MayBe(survey, party)) found.possible.push_back(party);
   }
   return found;
 }

@@ -13,6 +13,8 @@
 // and no database names is deleted by the next, unless it is newer than all the KDB names: then
 // somebody may be about to name it, and the step that makes the KDB as new decides.
 #include <algorithm>
+#include <array>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
@@ -193,20 +195,50 @@ absl::StatusOr<Rotation> Finish(Session& session, const Rotation& before) {
 // whoever made that version is right: another one would be drawn, and its deleted. Or a rotation
 // was killed here, which a person who knows that goes on with.
 absl::Status CheckNewest(Session& session, const Rotation& now) {
-  ASSIGN_OR_RETURN(KeyListing listing,
-                   ListOnAll(session, now.principal, enroll::Listed::kCommitted));
-  for (const auto& [handle, key] : WithoutRetired(std::move(listing))) {
-    if (key.info.kvno() <= now.newest()) continue;
-    return Advise(
-        absl::FailedPreconditionError(
-            absl::StrCat("the servers hold version ", key.info.kvno(), " of ", now.principal,
-                         ", and this database names none above ", now.newest())),
-        absl::StrCat("a replica, or a database from a dump: let it catch up, and rotate at the "
-                     "primary alone; at the primary, after a rotation that was killed: mpc-admin "
-                     "rotate-krbtgt --force",
-                     IsOwnTgt(now.principal) ? "" : absl::StrCat(" ", now.principal)));
+  std::array<std::vector<v1::KeyInfo>, 3> lists;
+  RETURN_IF_ERROR(session.OnAll([&](int party, enroll::AdminClient& server) -> absl::Status {
+    ASSIGN_OR_RETURN(lists[party], server.ListKeys(now.principal, enroll::Listed::kCommitted,
+                                                   session.config.timeout));
+    return absl::OkStatus();
+  }));
+  // Two must say so: one that lies would have a timer rotate no more.
+  std::map<std::string, std::set<size_t>> newer;  // by handle, who says that it is
+  uint32_t kvno = 0;
+  for (size_t party = 0; party < lists.size(); ++party) {
+    for (const v1::KeyInfo& key : lists[party]) {
+      if (key.retired_us() != 0 || key.kvno() <= now.newest()) continue;
+      std::set<size_t>& who = newer[key.handle()];
+      who.insert(party);
+      if (who.size() > 1) kvno = std::max(kvno, key.kvno());
+    }
   }
-  return absl::OkStatus();
+  if (kvno == 0) return absl::OkStatus();
+  return Advise(
+      absl::FailedPreconditionError(
+          absl::StrCat("the servers hold version ", kvno, " of ", now.principal,
+                       ", and this database names none above ", now.newest())),
+      absl::StrCat("a replica, or a database from a dump: let it catch up, and rotate at the "
+                   "primary alone; at the primary, after a rotation that was killed: mpc-admin "
+                   "rotate-krbtgt --force",
+                   IsOwnTgt(now.principal) ? "" : absl::StrCat(" ", now.principal)));
+}
+
+// What is due is said by this machine's clock; if that leaps, tickets end that are good for days. Two of the
+// servers' clocks must agree with it: one may be wrong, or lie.
+absl::Status CheckOwnClock(Session& session) {
+  std::array<absl::Duration, 3> ahead;
+  RETURN_IF_ERROR(session.OnAll([&](int party, enroll::AdminClient& server) -> absl::Status {
+    ASSIGN_OR_RETURN(const v1::StatusReply status, server.GetStatus(session.config.timeout));
+    ahead[party] = absl::Now() - absl::FromUnixMicros(status.time_us());
+    return absl::OkStatus();
+  }));
+  std::ranges::sort(ahead);
+  if (absl::AbsDuration(ahead[1]) <= limits::kDefaultClockSkew) return absl::OkStatus();
+  return Advise(absl::FailedPreconditionError(absl::StrCat(
+                    "this machine's clock differs from the servers' by ",
+                    absl::FormatDuration(absl::Trunc(ahead[1], absl::Seconds(1))),
+                    ": what is due cannot be told")),
+                "set the clocks (chrony); --force asks no clock");
 }
 
 // What a timer does, day by day.
@@ -227,6 +259,8 @@ absl::StatusOr<Rotation> DoWhatIsDue(Session& session, const Rotation& now, absl
 
 absl::StatusOr<Rotation> RotateOne(Session& session, const std::string& principal) {
   const Options& options = session.options;
+  const bool by_clock = options.if_older.has_value() || (options.finish && !options.force);
+  if (by_clock) RETURN_IF_ERROR(CheckOwnClock(session));
   ASSIGN_OR_RETURN(const Rotation now, ReadRotation(session, principal));
   if (options.finish) return Finish(session, now);
   if (options.if_older.has_value()) return DoWhatIsDue(session, now, *options.if_older);

@@ -205,6 +205,48 @@ TEST_F(RotateTest, NoServerAloneMakesANewKeyOld) {
   ExpectAllUsable();
 }
 
+// A bad night: this machine's clock leaps, and a timer's run ends tickets that are good for another day.
+TEST_F(RotateTest, ByAClockThatLeapedNothingIsDue) {
+  const auto servers_say = [&](int party, absl::Duration ago) {
+    realm_.servers[party]->status().set_time_us(absl::ToUnixMicros(absl::Now() - ago));
+  };
+  const absl::Duration leap = absl::Hours(24 * 40);
+  Expect(0, {"rotate-krbtgt"}, {"versions 1, 2"});
+  Age(leap);  // that was a moment ago
+  servers_say(0, leap);
+  servers_say(1, absl::ZeroDuration());  // one that lies, or has leaped as far
+  servers_say(2, leap);
+  for (const char* how : {"--finish", "--if-older"}) {
+    std::vector<std::string> arguments = {"rotate-krbtgt", how};
+    if (how == std::string("--if-older")) arguments.push_back("30d");
+    Expect(4, arguments, {}, {"this machine's clock differs from the servers' by 960h"});
+    EXPECT_THAT(Versions(), ElementsAre(1, 2)) << how;
+  }
+  servers_say(0, absl::ZeroDuration());  // one server's clock is wrong, or it lies: two are right
+  Expect(0, {"rotate-krbtgt", "--finish"}, {"version 2"});
+  servers_say(1, leap);
+  Expect(0, {"rotate-krbtgt", "--force"}, {"versions 2, 3"});
+  Expect(0, {"rotate-krbtgt", "--finish", "--force"}, {"version 3"});
+}
+
+// ATTACK. One server lists a key that nobody else has, newer than the database's, or says so of one that
+// all have: a timer would rotate no more.
+TEST_F(RotateTest, NoServerAloneStopsTheRotation) {
+  v1::KeyInfo invented = realm_.servers[1]->committed().begin()->second.info();
+  v1::SharePackage raised = realm_.servers[2]->committed().begin()->second;
+  invented.set_handle(std::string(16, 'x'));
+  invented.set_kvno(7);
+  realm_.servers[1]->AlsoList(invented);
+  Age(absl::Hours(24 * 31));
+  Expect(0, {"rotate-krbtgt", "--if-older", "30d"}, {"versions 1, 2"});
+  raised.mutable_info()->set_kvno(9);
+  realm_.servers[1]->Plant(raised);
+  kdb_.changed[kTgt] = absl::Now() - absl::Hours(24 * 31);
+  Expect(0, {"rotate-krbtgt", "--finish"}, {"version 2"});
+  Age(absl::Hours(24 * 31));
+  Expect(0, {"rotate-krbtgt", "--if-older", "30d"}, {"versions 2, 3"});
+}
+
 TEST_F(RotateTest, KadminLikewiseOthersNot) {
   Enroll(0, "kadmin/admin");
   Enroll(0, "kadmin/changepw");

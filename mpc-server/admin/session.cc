@@ -314,6 +314,16 @@ std::set<std::string> SpareKeyless(const std::set<std::string>& keyless, KeyList
   return spared;
 }
 
+size_t SpareNewer(const KdbEntries& entries, KeyListing* listing) {
+  return std::erase_if(*listing, [&](const auto& listed) {
+    const auto found = entries.find(listed.second.info.principal());
+    return found != entries.end() && !found->second.empty() &&
+           absl::c_all_of(found->second, [&](const v1::KeyInfo& named) {
+             return named.kvno() < listed.second.info.kvno();
+           });
+  });
+}
+
 std::vector<std::string> KadminOfStandardEnctypes(const KdbEntries& entries) {
   std::vector<std::string> principals;
   for (const auto& [principal, keys] : entries) {

@@ -150,6 +150,10 @@ absl::Status CheckDatabaseBelongs(const KeyListing& everything, const KdbEntries
 // purged, or there is a key that the database does not show us, as a directory's access rules may.
 std::set<std::string> SpareKeyless(const std::set<std::string>& keyless, KeyListing* listing);
 
+// Takes those out of the listing that are newer than all that the database names of their principal, if it
+// names any: somebody may have put them there and be about to name them. Returns how many.
+size_t SpareNewer(const KdbEntries& entries, KeyListing* listing);
+
 // The kadmin/* principals that have protected keys of other types than gcm: from before these were
 // refused. Ascending.
 std::vector<std::string> KadminOfStandardEnctypes(const KdbEntries& entries);

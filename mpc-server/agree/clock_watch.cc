@@ -39,6 +39,11 @@ bool ClockWatch::HeardBoth(absl::Time now) const {
   });
 }
 
+bool ClockWatch::Confirmed(absl::Time now) const {
+  return HeardBoth(now) && trouble_.empty() && !Beyond(Neighbour::kPrev, limit_) &&
+         !Beyond(Neighbour::kNext, limit_);
+}
+
 bool ClockWatch::Beyond(Neighbour neighbour, absl::Duration limit) const {
   return absl::AbsDuration(skew_[IndexOf(neighbour)]) > limit;
 }

@@ -26,6 +26,10 @@ class ClockWatch {
   // Both peers' clocks were heard lately, by a clock that has not jumped since.
   bool HeardBoth(absl::Time now) const;
 
+  // And they agree with this one about the time. One that does is not enough: it may be as wrong, from
+  // one source with this server, or lie.
+  bool Confirmed(absl::Time now) const;
+
   // Compares the clocks: after each message of the leader, or when both peers have been heard.
   void Judge();
   // Empty, or why no timestamp may be judged now.

@@ -405,7 +405,7 @@ void Engine::Housekeep() {
   state_.pending.Prune(now);
   // By a clock that the peers confirm: what a wrong one drops may be fresh by the right one. A
   // store that cannot prune now can later; expired entries do no harm.
-  if (state_.clocks.HeardBoth(now) && state_.clocks.trouble().empty()) {
+  if (state_.clocks.Confirmed(now)) {
     (void)state_.replays.Prune(now);
     state_.status.Update([&](EngineStatus& status) { status.clock_confirmed = now; });
   }

@@ -413,6 +413,24 @@ TEST(EngineClock, TwoClocksThatWereAheadCostNothingAfterwards) {
   }
 }
 
+// ATTACK. By the time that its peers confirm a server collects deleted keys and forgets replays. One peer
+// that is as wrong as this server, or says so, confirms nothing while the other contradicts.
+TEST(EngineClock, OnePeerAloneConfirmsNoTime) {
+  for (const auto& [leaped, agrees] : {std::pair{0, 2}, {1, 0}, {2, 1}}) {
+    SCOPED_TRACE(absl::StrCat("server ", leaped, ", and server ", agrees, " that agrees"));
+    QuotaRealm realm;
+    const auto confirmed = [&] { return realm.engine(leaped).Status().clock_confirmed; };
+    ASSERT_TRUE(Eventually([&] { return confirmed() > absl::Now() - absl::Seconds(5); }));
+    realm.clock(agrees).Set(absl::Hours(26));
+    realm.clock(leaped).Set(absl::Hours(26));
+    absl::SleepFor(absl::Seconds(3));  // longer than a heartbeat: housekeeping was there
+    EXPECT_LT(confirmed(), absl::Now() + absl::Hours(1)) << "a day of grace is over in a moment";
+    for (const int party : {leaped, agrees}) realm.clock(party).Set(absl::ZeroDuration());
+    EXPECT_TRUE(Eventually([&] { return realm.LoginVerdict(realm.alice) == Verdict::kOk; }));
+    EXPECT_TRUE(Eventually([&] { return confirmed() > absl::Now() - absl::Seconds(3); }));
+  }
+}
+
 TEST(EngineClock, SmallDifferencesAreToldAndHarmless) {
   QuotaRealm realm;
   realm.clock(2).Set(absl::Seconds(30));

@@ -3,6 +3,7 @@
 // What a KDC may tell three servers, keys, and what happens when something fails.
 #include "mpc-server/agree/job_engine.h"
 
+#include <algorithm>
 #include <atomic>
 #include <thread>
 
@@ -177,6 +178,25 @@ TEST(JobEngine, NoncesOnlyGrowAcrossRestarts) {
     }
     realm.StartAll();
     ASSERT_TRUE(realm.WaitConnected());
+  }
+}
+
+// ATTACK. The same on engines: a server whose mark is an hour beyond the others' at each of its starts.
+TEST(JobEngine, AServerPutsTheNoncesAnHourAheadAndNoMore) {
+  Realm realm;
+  for (int start = 0; start < 4; ++start) {
+    realm.Stop(2);
+    const uint32_t own = SplitNonce(*realm.store(2).ReadNonceMark()).seconds;
+    const uint32_t now = static_cast<uint32_t>(absl::ToUnixSeconds(absl::Now()));
+    const NonceFields lie{std::max(own, now) + 3590, realm.store(2).cluster(), 0};
+    ASSERT_TRUE(realm.store(2).ReserveNonceMark(JoinNonce(lie)).ok());
+    realm.Start(2);
+    ASSERT_TRUE(realm.WaitConnected());
+    (void)realm.Run(realm.Login(realm.alice));
+  }
+  for (const int honest : {0, 1}) {
+    EXPECT_LE(SplitNonce(*realm.store(honest).ReadNonceMark()).seconds,
+              absl::ToUnixSeconds(absl::Now()) + 3600 + 16);
   }
 }
 

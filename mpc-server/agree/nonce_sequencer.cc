@@ -14,12 +14,34 @@ namespace {
 constexpr uint64_t kSequenceReserve = 1ull << 32;  // when nonces run before the clock
 
 // A peer's mark may be this far before our clock at session start: it covers clocks that were
-// stepped back by an hour, and keeps a wrong clock from burning the years ahead.
+// stepped back by an hour, and keeps a wrong clock, or a peer that lies, from burning the years ahead.
 constexpr absl::Duration kMaxMarkLead = absl::Hours(1);
 
 uint32_t Seconds(absl::Time time) {
   const int64_t last = std::numeric_limits<uint32_t>::max() - 1000;
   return static_cast<uint32_t>(std::clamp<int64_t>(absl::ToUnixSeconds(time), 0, last));
+}
+
+// The latest time of a peer's mark that is believed. Where this server's own nonces run farther ahead,
+// since the clocks were stepped back by more than that, the peers' do so too; how far they may differ
+// then is what one write reserves. Counted from there a lie would be the ground for the next: whoever
+// opens sessions all night put the nonces years ahead. What is beyond the hour by no more than clocks
+// are apart is therefore no ground either: it may be what was let through by the hour.
+uint32_t LatestMark(absl::Time own, absl::Time now) {
+  const absl::Time within = now + kMaxMarkLead;
+  if (own <= within + limits::kDefaultClockSkew) return Seconds(within);
+  return Seconds(own + limits::kNonceReserveAhead);
+}
+
+// The lowest nonce from `mark` on in whose second there is room. A peer's mark may say that there is
+// none; the next second costs nothing, and an hour without nonces would stand still.
+NonceMark WithRoom(const NonceMark& mark) {
+  NonceFields parts = SplitNonce(mark);
+  if (parts.sequence < kNonceSequenceEnd / 2) return mark;
+  if (parts.seconds == std::numeric_limits<uint32_t>::max()) return mark;
+  ++parts.seconds;
+  parts.sequence = 0;
+  return JoinNonce(parts);
 }
 
 }  // namespace
@@ -33,7 +55,7 @@ absl::Status NonceSequencer::Load() {
 
 absl::Status NonceSequencer::Join(const NonceMark& peer, absl::Time now) {
   const absl::Time own = absl::FromUnixSeconds(SplitNonce(mark()).seconds);
-  const uint32_t latest = Seconds(std::max(now, own) + kMaxMarkLead);
+  const uint32_t latest = LatestMark(own, now);
   if (peer != NonceMark{} && SplitNonce(peer).cluster != cluster_) {
     return absl::FailedPreconditionError(
         absl::StrCat("a peer's nonce mark ", NonceText(peer), " is not of cluster ", cluster_));
@@ -49,7 +71,7 @@ absl::Status NonceSequencer::Join(const NonceMark& peer, absl::Time now) {
 }
 
 NonceMark NonceSequencer::Propose(absl::Time now) const {
-  return std::max(next_, JoinNonce({Seconds(now), cluster_, 0}));
+  return std::max(WithRoom(next_), JoinNonce({Seconds(now), cluster_, 0}));
 }
 
 absl::Status NonceSequencer::Check(const NonceMark& base, uint64_t count, absl::Time now) const {
@@ -64,7 +86,7 @@ absl::Status NonceSequencer::Check(const NonceMark& base, uint64_t count, absl::
         "proposed nonce ", NonceText(base), " is not one of cluster ", cluster_));
   }
   // Going on from what was used costs no time, whatever the clock says now.
-  const uint32_t latest = std::max(Seconds(now + lead_), SplitNonce(next_).seconds);
+  const uint32_t latest = std::max(Seconds(now + lead_), SplitNonce(WithRoom(next_)).seconds);
   if (parts.seconds > latest) {
     return absl::FailedPreconditionError(
         absl::StrCat("proposed nonce ", NonceText(base), " is ", parts.seconds - Seconds(now),

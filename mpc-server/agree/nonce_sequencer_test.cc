@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mpc-server/agree/nonce_sequencer.h"
 
+#include <algorithm>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "mpc-server/testing/memory_share_store.h"
@@ -104,6 +106,37 @@ TEST_F(NonceTest, JoinsAfterAllClocksWereSetBack) {
   const NonceMark peer = AdvanceNonce(nonces_->mark(), 7);
   EXPECT_TRUE(nonces_->Join(peer, kNow - absl::Hours(5)).ok());
   EXPECT_EQ(nonces_->Propose(kNow - absl::Hours(5)), peer);
+}
+
+// ATTACK. A server that lies about its mark may put the nonces an hour ahead, once. If each lie counted
+// from the one before, a night of sessions would put them years ahead for good: what the realm seals
+// from then on would never be old.
+TEST_F(NonceTest, APeerPushesTheTimeAwayByAnHourAndNoMore) {
+  absl::Time now = kNow;
+  for (int session = 0; session < 1000; ++session, now += absl::Seconds(1)) {
+    const uint32_t seconds = SplitNonce(nonces_->mark()).seconds;
+    (void)nonces_->Join(JoinNonce({seconds + 3600, kCluster, 0}), now);
+    (void)nonces_->Join(JoinNonce({seconds + 15, kCluster, 0}), now);
+    Take(1, now);  // a login
+    if (session % 10 == 0) Restart();
+  }
+  EXPECT_LE(SplitNonce(nonces_->mark()).seconds, absl::ToUnixSeconds(now) + 3600 + 17);
+}
+
+// ATTACK. Nor does it leave none to use: a mark at the end of its second's numbers would have the realm
+// stand still until that second is over, long after the liar is gone.
+TEST_F(NonceTest, APeerUsesUpNoSecond) {
+  for (const uint64_t left : {1ull, (1ull << 32) + 10, (1ull << 33) + 10}) {
+    const uint32_t seconds =
+        std::max<uint32_t>(SplitNonce(nonces_->mark()).seconds, 1'800'003'000);
+    const NonceMark lie = JoinNonce({seconds, kCluster, kNonceSequenceEnd - left});
+    ASSERT_TRUE(nonces_->Join(lie, kNow).ok());
+    EXPECT_GE(Take(5, kNow), lie);
+    Take(5, kNow);
+    Restart();
+    Take(5, kNow);
+  }
+  EXPECT_LE(SplitNonce(nonces_->mark()).seconds, 1'800'003'010);
 }
 
 TEST_F(NonceTest, AWriteThatFailsUsesNothing) {

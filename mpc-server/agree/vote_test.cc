@@ -292,12 +292,28 @@ TEST_P(SkewTest, TheSmallestOfThreeDecidesWhatIsComputed) {
   realm_.options(2).clock_skew = absl::Seconds(60);
   realm_.RestartAll();
   const Job late = realm_.Login(stock_, realm_.Preauth(stock_, absl::Seconds(-120)));
-  for (const JobResult& result : realm_.RunEach(late)) {
-    EXPECT_VERDICT(result, Verdict::kClockSkew);
-  }
+  const PerParty<JobResult> results = realm_.RunEach(late);
+  EXPECT_VERDICT(results[0], Verdict::kUnavailable);
+  EXPECT_VERDICT(results[1], Verdict::kUnavailable);
+  EXPECT_VERDICT(results[2], Verdict::kClockSkew);
   EXPECT_VERDICT(realm_.Run(realm_.Login(stock_, realm_.Preauth(stock_, absl::Seconds(-30)))),
                  Verdict::kOk);
   ExpectComputedBy(realm_, GetParam());
+}
+
+// ATTACK. One that lies about it: what it has the others leave out is an outage, and no wrong clock of the
+// client's, which krb5kdc believes when all three say so.
+TEST_P(SkewTest, OneServerAloneMakesNobodysClockWrong) {
+  realm_.options(1).protocol = GetParam();
+  realm_.options(2).clock_skew = absl::Milliseconds(1);
+  realm_.RestartAll();
+  const PerParty<JobResult> results =
+      realm_.RunEach(realm_.Login(stock_, realm_.Preauth(stock_, absl::Seconds(-20))));
+  for (const int honest : {0, 1}) {
+    EXPECT_VERDICT(results[honest], Verdict::kUnavailable);
+    EXPECT_THAT(results[honest].judgement.detail,
+                ::testing::HasSubstr("smallest clock_skew"));
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Protocols, SkewTest, ::testing::ValuesIn(kForcedProtocols));

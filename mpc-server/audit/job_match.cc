@@ -137,7 +137,7 @@ bool HeldBack(const Told& told, std::string* why) {
 bool KeysDiffer(const JobStory& job) {
   const Told* first = nullptr;
   for (const std::optional<Told>& told : job.told) {
-    if (told->verdict != kOk || told->keys.empty()) continue;
+    if (!told || told->verdict != kOk || told->keys.empty()) continue;
     if (first != nullptr && told->keys != first->keys) return true;
     first = &*told;
   }
@@ -173,13 +173,32 @@ const char* FindingName(FindingKind kind) {
   return "";
 }
 
-std::optional<Finding> Compare(const JobStory& job) {
-  const Told& first = *job.told[0];
-  bool same_job = true;
-  bool same_verdict = true;
+namespace {
+
+// Of one job, whose digest they share. One that refused it on sight, or lacks the key, names nobody.
+bool OwnersDiffer(const JobStory& job) {
+  const std::string* operation = nullptr;
+  const std::string* principal = nullptr;
   for (const std::optional<Told>& told : job.told) {
-    same_job &= told->digest == first.digest;
-    same_verdict &= told->verdict == first.verdict;
+    if (!told) continue;
+    if (operation != nullptr && told->operation != *operation) return true;
+    operation = &told->operation;
+    if (told->principal.find_first_not_of('0') == std::string::npos) continue;
+    if (principal != nullptr && told->principal != *principal) return true;
+    principal = &told->principal;
+  }
+  return false;
+}
+
+// What those who tell of the job contradict each other in, whether all three do or not: that one has
+// no line of it explains nothing of the two others.
+std::optional<Finding> Contradiction(const JobStory& job) {
+  const Told* first = nullptr;
+  bool same_job = true;
+  for (const std::optional<Told>& told : job.told) {
+    if (!told) continue;
+    if (first == nullptr) first = &*told;
+    same_job &= told->digest == first->digest;
   }
   if (!same_job) {
     return FindingOf(FindingKind::kJobDiffers, job, false,
@@ -190,19 +209,36 @@ std::optional<Finding> Compare(const JobStory& job) {
                      "servers that answered name different principals for its keys: their stores "
                      "differ, or a log was rewritten");
   }
-  if (same_verdict) return std::nullopt;
-  if (!job.Released()) {
-    return FindingOf(FindingKind::kVerdictDiffers, job, true,
-                     "no server answered; each gave up for a reason of its own");
+  if (OwnersDiffer(job)) {
+    return FindingOf(FindingKind::kKeysDiffer, job, false,
+                     "servers name different principals or operations of one job: their stores "
+                     "differ, or a log was rewritten");
   }
+  if (!job.Released()) return std::nullopt;
   std::string why;
   for (const std::optional<Told>& told : job.told) {
-    if (told->verdict == kOk || HeldBack(*told, &why)) continue;
+    if (!told || told->verdict == kOk || HeldBack(*told, &why)) continue;
     return FindingOf(FindingKind::kVerdictDiffers, job, false,
                      absl::StrCat("one server says OK, another ", told->verdict, ": ",
                                   told->detail));
   }
-  return FindingOf(FindingKind::kVerdictDiffers, job, true, why);
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Finding> Compare(const JobStory& job) {
+  if (std::optional<Finding> finding = Contradiction(job)) return finding;
+  bool same_verdict = true;
+  std::string why;
+  for (const std::optional<Told>& told : job.told) {
+    same_verdict &= told->verdict == job.told[0]->verdict;
+    (void)HeldBack(*told, &why);
+  }
+  if (same_verdict) return std::nullopt;
+  return FindingOf(FindingKind::kVerdictDiffers, job, true,
+                   job.Released() ? why
+                                  : "no server answered; each gave up for a reason of its own");
 }
 
 void MissingJobs::Add(const JobStory& job) {
@@ -234,6 +270,7 @@ bool MissingJobs::Normal(const JobStory& job, size_t server,
 }
 
 Finding MissingJobs::Explain(const JobStory& job) {
+  if (std::optional<Finding> finding = Contradiction(job)) return *std::move(finding);
   bool explained = true;
   std::string text;
   for (size_t server = 0; server < kServers; ++server) {

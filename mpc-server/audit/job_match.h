@@ -87,7 +87,7 @@ inline constexpr size_t kServers = 3;
 
 // What one server's log says of a job.
 struct Told {
-  std::string verdict, digest, detail;
+  std::string verdict, digest, detail, operation, principal;
   std::string keys;     // as the line spells them; empty: it names none
   std::string ring;     // of the batch; empty: no batch took the job
   uint64_t batch = 0;

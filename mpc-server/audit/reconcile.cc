@@ -48,7 +48,6 @@ struct View {
 };
 struct Act {
   absl::Time time;
-  std::string who;
   std::array<uint64_t, kServers> times{};
 };
 
@@ -81,7 +80,7 @@ class Reconciler {
   std::array<CountedJobs, kServers> counted_;
   absl::flat_hash_map<std::string, JobStory> jobs_;
   absl::flat_hash_map<std::string, View> views_;
-  std::map<std::string, Act> acts_;
+  std::map<std::pair<std::string, std::string>, Act> acts_;  // by what, and by whom
   Reconciliation result_;
 };
 
@@ -212,6 +211,8 @@ void Reconciler::TakeJob(Stream& stream, const Fields& job, const Told& context)
   told.verdict = TextField(job, "verdict");
   told.digest = TextField(job, "digest");
   told.detail = TextField(job, "detail");
+  told.operation = TextField(job, "op");
+  told.principal = TextField(job, "principal");
   told.computed = job.contains("computed") && job["computed"] == true;
   if (job.contains("keys")) told.keys = job["keys"].dump();
   story.told[party_[&stream - &streams_[0]]] = std::move(told);
@@ -231,7 +232,9 @@ void Reconciler::TakeAdmin(Stream& stream, const Fields& line) {
   for (const char* field : {"transaction", "handles", "gate", "now", "for_history"}) {
     if (line.contains(field)) absl::StrAppend(&what, " ", field, " ", line[field].dump());
   }
-  Act& act = acts_.try_emplace(what, Act{stream.time, TextField(line, "who"), {}}).first->second;
+  // One that a log ascribes to somebody else is none of the two.
+  const std::string who = TextField(line, "who");
+  Act& act = acts_.try_emplace({what, who}, Act{stream.time, {}}).first->second;
   ++act.times[party_[&stream - &streams_[0]]];
 }
 
@@ -258,7 +261,8 @@ void Reconciler::EndJobs() {
 }
 
 void Reconciler::EndActs() {
-  for (const auto& [what, act] : acts_) {
+  for (const auto& [said, act] : acts_) {
+    const auto& [what, who] = said;
     const uint64_t most = *std::max_element(act.times.begin(), act.times.end());
     std::string text;
     bool explained = true;
@@ -272,7 +276,7 @@ void Reconciler::EndActs() {
     }
     if (text.empty()) continue;
     Report({FindingKind::kAdminMissing, explained, act.time,
-            explained ? text : absl::StrCat(what, " by ", act.who, ": ", text), {}});
+            explained ? text : absl::StrCat(what, " by ", who, ": ", text), {}});
   }
 }
 

@@ -309,13 +309,59 @@ TEST_F(ReconcileTest, ViewsDifferThoughTheThirdIsMissing) {
   EXPECT_FALSE(result.clean());
 }
 
+// ATTACK. A KDC tells two servers different things while the third is down, or says that it was: what
+// explains that the third has no line of it explains nothing of the two.
+TEST_F(ReconcileTest, TwoThatDifferWhileTheThirdIsMissing) {
+  struct Case {
+    Telling one, other;
+    FindingKind kind;
+    const char* why;
+  };
+  const Case cases[] = {
+      {{"INCONSISTENT"}, {"INCONSISTENT", "other"}, FindingKind::kJobDiffers, "different things"},
+      {{"DEADLINE"}, {"DEADLINE", "other"}, FindingKind::kJobDiffers, "different things"},
+      {{"OK"}, {"REPLAY"}, FindingKind::kVerdictDiffers, "one server says OK, another REPLAY"}};
+  for (const Case& c : cases) {
+    GoodBatch();
+    const std::string since =
+        absl::FormatTime(absl::RFC3339_full, clock_.Now(), absl::UTCTimeZone());
+    Pass(absl::Seconds(30));
+    ++batch_;
+    ++id_;
+    Batch(0, {Job(id_, c.one.verdict, c.one.digest)}, "v");
+    Batch(2, {Job(id_, c.other.verdict, c.other.digest)}, "v");
+    Pass(absl::Seconds(30));
+    Write(1, "audit", {{"event", "resumed"}, {"since", since}, {"reason", "disk full"}});
+    GoodBatch();
+    ReconcileOptions only;
+    only.since = clock_.Now() - absl::Seconds(50);
+    Expect(Run(only), c.kind, false, c.why);
+  }
+}
+
+TEST_F(ReconcileTest, KeysThatTwoNameDifferentlyWhileTheThirdIsMissing) {
+  GoodBatch();
+  Stop(1);
+  Pass(absl::Seconds(30));
+  ++batch_;
+  for (int party : {0, 2}) {
+    Fields job = Job(99, "OK");
+    job["keys"] = {Key("seal", 2, party == 0 ? "aa" : "bb")};
+    Batch(party, {job});
+  }
+  Returns("boot-a");
+  const Reconciliation result = Run();
+  ASSERT_EQ(result.findings.size(), 1u);
+  EXPECT_EQ(result.findings[0].kind, FindingKind::kKeysDiffer);
+}
+
 TEST_F(ReconcileTest, ABrokenChainIsNotClean) {
   for (int i = 0; i < 3; ++i) GoodBatch();
   Rewrite(0, [](auto& lines) { lines[1][lines[1].find(kAlice)] = 'b'; });
   const Reconciliation result = Run();
   EXPECT_FALSE(result.clean());
   EXPECT_EQ(result.servers[0].chain.break_count, 1u);
-  EXPECT_EQ(result.unexplained, 0u);
+  EXPECT_EQ(result.unexplained, 1u) << "whose job it was, the two others say otherwise";
 }
 
 // ---- Administrators ----
@@ -329,6 +375,38 @@ TEST_F(ReconcileTest, AnActThatOnlyOneServerSaw) {
   const Reconciliation result = Run();
   Expect(result, FindingKind::kAdminMissing, false, "SetPolicy");
   EXPECT_THAT(result.findings[0].text, HasSubstr("by admin/root"));
+}
+
+// ATTACK. A log was rewritten, and says that somebody else did it.
+TEST_F(ReconcileTest, AnActThatOneLogAscribesToAnother) {
+  for (int party : kAll) {
+    Write(party, "admin",
+          {{"call", "SetPolicy"}, {"who", party == 1 ? "admin/bob" : "admin/mallory"},
+           {"handles", {"ab"}}, {"gate", 3}, {"result", "OK"}});
+  }
+  const Reconciliation result = Run();
+  Expect(result, FindingKind::kAdminMissing, false, "SetPolicy");
+  EXPECT_EQ(result.unexplained, 2u);
+}
+
+TEST_F(ReconcileTest, AGuessThatOneLogAscribesToAnother) {
+  GoodBatch();
+  ++batch_;
+  for (int party : kAll) {
+    Fields guess = Job(99, "BAD_TAG", "d", party == 1 ? std::string(32, 'b') : kAlice);
+    guess["computed"] = true;
+    Batch(party, {guess});
+  }
+  Expect(Run(), FindingKind::kKeysDiffer, false, "different principals or operations of one job");
+}
+
+TEST_F(ReconcileTest, WhoDoesNotKnowWhoseAJobIsContradictsNobody) {
+  for (int party : kAll) {
+    Fields job = Job(99, "UNKNOWN_HANDLE", "d", party == 1 ? std::string(32, '0') : kAlice);
+    if (party == 2) job["principal"] = "";
+    Unbatched(party, job);
+  }
+  EXPECT_TRUE(Run().clean());
 }
 
 // ATTACK. Whoever has the role admin deletes a key at once at one server, for which it is unknown from

@@ -68,11 +68,14 @@ Judgement Judge::CheckPreauth(const JobWork& work, const OpenWork& open, absl::T
                   absl::StrCat("the pre-auth timestamp differs from this server's clock by ",
                                absl::FormatDuration(absl::Trunc(off, absl::Milliseconds(1)))));
   }
+  // Good by this server's clock. That the rest was left out is one other server's word, of its clock or
+  // its clock_skew, and where it lies no wrong clock of the client's: krb5kdc believes three.
   if (open.late) {
     return Refuse(
-        Verdict::kClockSkew,
+        Verdict::kUnavailable,
         "the pre-auth timestamp is outside of clock_skew by the leader's clock, or of the "
-        "smallest clock_skew of the three servers");
+        "smallest clock_skew of the three servers: make [policy] clock_skew the same at the three, "
+        "and set their clocks");
   }
   const Nonce id = open.ReplayId();
   const KeyUse& key = KeyOf(open.form);
