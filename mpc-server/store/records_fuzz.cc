@@ -45,10 +45,10 @@ constexpr Handle kHandle{1, 2, 3};
 // What no encoder writes: as long as it says, but with a share too few, or of another enctype.
 void AddMisfits(FuzzSeeds* seeds) {
   SeededRandomForTest random(2);
-  const KeyRecord record = RecordForTest(random, "alice@EXAMPLE.COM", 17);
+  const KeyRecord record = RecordForTest(random, "alice@EXAMPLE.COM", 18);
   const std::string good = Text(EncodeKeyRecord(record));
   std::string another = good;
-  another[7] = 19;  // of the same key size, with states of a longer hash
+  another[7] = 20;  // of the same key size, with states of a longer hash
   seeds->push_back(another);
   const size_t base = record_format::kKeyFixedBytes + record.info.principal.size() +
                       record.info.salt.size(),
