@@ -350,6 +350,18 @@ kdc_fuzz_forget(const krb5_data *request)
     kdc_remove_lookaside(shandle.kdc_err_context, (krb5_data *)request);
 }
 
+/* The same is true of what contexts have to say of the last error. */
+void
+kdc_fuzz_forget_errors(void)
+{
+    int i;
+
+    for (i = 0; i < shandle.kdc_numrealms; i++)
+        krb5_clear_error_message(shandle.kdc_realmlist[i]->realm_context);
+    krb5_clear_error_message(shandle.kdc_err_context);
+    krb5_clear_error_message(world.client);
+}
+
 void
 kdc_fuzz_ask_meanwhile(krb5_boolean another)
 {

@@ -38,6 +38,7 @@ void kdc_fuzz_restrict_anonymous(krb5_boolean only_tgt);
 extern int kdc_fuzz_address_type;
 /* The KDC has never seen this request. */
 void kdc_fuzz_forget(const krb5_data *request);
+void kdc_fuzz_forget_errors(void);
 /* The newest key of a principal. */
 void kdc_fuzz_key(const char *name, krb5_keyblock *key);
 
