@@ -51,10 +51,20 @@ void AddExpected(FuzzSeeds& seeds) {
   FUZZ_CHECK(found > 50);  // they are where they were
 }
 
+void AddNumbers(FuzzSeeds& seeds) {
+  const auto add = [](void* arg, const void* bytes, size_t size) {
+    static_cast<FuzzSeeds*>(arg)->push_back(
+        static_cast<char>(asn1_fuzz_find("fuzz_numbers")) +
+        std::string(static_cast<const char*>(bytes), size));
+  };
+  asn1_fuzz_numbers(add, &seeds);
+}
+
 FuzzSeeds Seeds() {
   FuzzSeeds seeds;
   AddOutlines(seeds);
   AddExpected(seeds);
+  AddNumbers(seeds);
   return seeds;
 }
 

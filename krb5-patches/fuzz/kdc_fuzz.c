@@ -289,8 +289,31 @@ take(void *arg, krb5_error_code code, krb5_data *reply)
 
 static const krb5_data *asked; /* in progress */
 static int asked_by_tcp;
+static krb5_data meanwhile; /* a second request, if it is in progress too */
+static struct answer meanwhile_answer;
 int kdc_fuzz_address_type = ADDRTYPE_INET;
 static unsigned char localhost[4] = {127, 0, 0, 1};
+
+/* Whether the second request, if there is one, has its answer. */
+static krb5_boolean
+meanwhile_done(void)
+{
+    return meanwhile.data == NULL || meanwhile_answer.given > 0;
+}
+
+static void
+finish_meanwhile(void)
+{
+    if (meanwhile.data == NULL)
+        return;
+    if (meanwhile_answer.given != 1)
+        abort();
+    krb5_free_data(NULL, meanwhile_answer.reply);
+    if (meanwhile.length > asked->length)
+        kdc_fuzz_forget(&meanwhile);
+    free(meanwhile.data);
+    meanwhile = empty_data();
+}
 
 krb5_data *
 kdc_fuzz_ask(const krb5_data *request, int is_tcp)
@@ -303,8 +326,9 @@ kdc_fuzz_ask(const krb5_data *request, int is_tcp)
     asked = request;
     asked_by_tcp = is_tcp;
     dispatch(&shandle, &full, &full, (krb5_data *)request, is_tcp, the_loop, take, &answer);
-    for (turns = 0; answer.given == 0 && turns < 10000; turns++)
+    for (turns = 0; (answer.given == 0 || !meanwhile_done()) && turns < 10000; turns++)
         verto_run_once(the_loop);
+    finish_meanwhile();
     if (answer.given != 1) {
         fprintf(stderr, "kdc_fuzz: answered %d times\n", answer.given);
         abort();
@@ -326,24 +350,36 @@ kdc_fuzz_forget(const krb5_data *request)
     kdc_remove_lookaside(shandle.kdc_err_context, (krb5_data *)request);
 }
 
+/* The same is true of what contexts have to say of the last error. */
+void
+kdc_fuzz_forget_errors(void)
+{
+    int i;
+
+    for (i = 0; i < shandle.kdc_numrealms; i++)
+        krb5_clear_error_message(shandle.kdc_realmlist[i]->realm_context);
+    krb5_clear_error_message(shandle.kdc_err_context);
+    krb5_clear_error_message(world.client);
+}
+
 void
 kdc_fuzz_ask_meanwhile(krb5_boolean another)
 {
-    krb5_data request;
-    krb5_address address = {KV5M_ADDRESS, ADDRTYPE_INET, 4, localhost};
-    krb5_fulladdr full = {&address, 88};
-    struct answer answer = {0, NULL};
+    static krb5_address address;
+    static krb5_fulladdr full = {&address, 88};
 
-    need(alloc_data(&request, asked->length + 1), "memory");
-    memcpy(request.data, asked->data, asked->length);
-    request.length = asked->length + (another ? 1 : 0);
-    dispatch(&shandle, &full, &full, &request, asked_by_tcp, the_loop, take, &answer);
-    if (answer.given != 1 || (answer.reply != NULL && !another))
+    if (meanwhile.data != NULL)
+        return; /* it is the second request which waits */
+    address = (krb5_address){KV5M_ADDRESS, ADDRTYPE_INET, 4, localhost};
+    need(alloc_data(&meanwhile, asked->length + 1), "memory");
+    memcpy(meanwhile.data, asked->data, asked->length);
+    meanwhile.length = asked->length + (another ? 1 : 0);
+    meanwhile_answer = (struct answer){0, NULL};
+    dispatch(&shandle, &full, &full, &meanwhile, asked_by_tcp, the_loop, take, &meanwhile_answer);
+    if (!another && (meanwhile_answer.given != 1 || meanwhile_answer.reply != NULL))
         abort();
-    krb5_free_data(NULL, answer.reply);
-    if (another)
-        kdc_fuzz_forget(&request);
-    free(request.data);
+    if (meanwhile_done())
+        finish_meanwhile();
 }
 
 void

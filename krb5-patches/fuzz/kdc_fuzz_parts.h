@@ -28,7 +28,7 @@ void kdc_fuzz_need(krb5_error_code code, const char *what);
 #define need kdc_fuzz_need
 /* What the KDC answers; for krb5_free_data(). */
 krb5_data *kdc_fuzz_ask(const krb5_data *request, int is_tcp);
-/* The request in progress comes once more, or another, for which there is no place: it is dropped. */
+/* The request in progress comes once more, and is dropped; or another, which is too if there is no place. */
 void kdc_fuzz_ask_meanwhile(krb5_boolean another);
 /* In which the KDC runs. */
 verto_ctx *kdc_fuzz_loop(void);
@@ -38,6 +38,7 @@ void kdc_fuzz_restrict_anonymous(krb5_boolean only_tgt);
 extern int kdc_fuzz_address_type;
 /* The KDC has never seen this request. */
 void kdc_fuzz_forget(const krb5_data *request);
+void kdc_fuzz_forget_errors(void);
 /* The newest key of a principal. */
 void kdc_fuzz_key(const char *name, krb5_keyblock *key);
 

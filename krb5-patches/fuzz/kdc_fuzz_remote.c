@@ -23,7 +23,8 @@ struct orders {
 enum {
     FROM_BEGIN = 128, /* the database has changed before the first operation, */
     OF_SERVERS = 64,  /* and not what it says of clients, but of others */
-    STRICT = 32       /* anonymous clients get a TGT and nothing else */
+    STRICT = 32,      /* anonymous clients get a TGT and nothing else */
+    ROOM = 16         /* if it is CROWDED, for three: but of a client's logins for one */
 };
 enum trouble {
     NONE,
@@ -37,7 +38,7 @@ enum trouble {
     BAD_SIZE,
     NO_MEMORY,
     SENT_AGAIN,
-    CROWDED, /* from the begin there is a place for one, or two, and now comes another */
+    CROWDED, /* from the begin there is a place for one, two or three, and now comes another */
     KEY_CHANGES, /* in the database, as what follows */
     ENTRY_GOES,
     ENTRY_IS_SHUT,
@@ -54,6 +55,7 @@ enum trouble {
     HEADER_CAP,
     HEADER_NONE,
     NO_PRF, /* from the begin */
+    OUTSIDE, /* before the request the KDC does something with a key that is of none */
     TROUBLES
 };
 
@@ -197,7 +199,8 @@ give_principal(krb5_context context, krb5_const_principal princ, unsigned int fl
 
 /*** Operations ***/
 
-static void *put_off; /* a wait that ends with the next flush */
+static void *put_off[4]; /* waits that end with the next flush */
+static unsigned int n_put_off;
 static krb5_boolean again; /* its request comes again, before another wait ends */
 
 static void
@@ -217,8 +220,14 @@ take_time(unsigned int number, krb5_boolean now)
     void *token, **slot = host->request_slot();
     verto_ev *event;
 
-    if (slot == NULL) /* nobody else could wake who waits here */
+    if (slot == NULL) { /* nobody else could wake who waits here */
+        token = host->begin_wait();
+        if (token == NULL)
+            abort();
+        host->wake(token);
+        host->wait(token);
         return;
+    }
     if (*slot == NULL)
         *slot = malloc(1);
     if (host->request_source(&source)) {
@@ -234,8 +243,8 @@ take_time(unsigned int number, krb5_boolean now)
     again = now && (trouble() == SENT_AGAIN || trouble() == CROWDED);
     if (!again && !(orders.waits >> number % 8 & 1)) {
         host->wake(token);
-    } else if (!again && host->flush_later()) {
-        put_off = token;
+    } else if (!again && n_put_off < sizeof(put_off) / sizeof(*put_off) && host->flush_later()) {
+        put_off[n_put_off++] = token;
     } else {
         event = verto_add_timeout(kdc_fuzz_loop(), VERTO_EV_FLAG_NONE, wake_later, 0);
         if (event == NULL)
@@ -496,11 +505,8 @@ op_request_done(void *moddata, void *request_state)
 static void
 op_flush(void *moddata)
 {
-    void *token = put_off;
-
-    put_off = NULL;
-    if (token != NULL)
-        krb5_c_remote_key_host()->wake(token);
+    while (n_put_off > 0)
+        krb5_c_remote_key_host()->wake(put_off[--n_put_off]);
 }
 
 static const char *
@@ -518,6 +524,32 @@ kdc_fuzz_remote_start(kdb_vftabl *table)
     true_principal = table->get_principal;
     table->decrypt_key_data = give_reference;
     table->get_principal = give_principal;
+}
+
+/* As the KDC's own modules may: it waits, and everybody with it. */
+static void
+encrypt_outside(void)
+{
+    char handle[KRB5_REMOTE_KEY_HANDLE_LENGTH] = {0}, space[200];
+    krb5_data d = make_data(handle, sizeof(handle)), plain = string2data("something");
+    krb5_enc_data enc = {KV5M_ENC_DATA};
+    krb5_keyblock reference;
+
+    handle[0] = (char)number_of(&world.krbtgt_key);
+    need(krb5_c_make_remote_key(world.client, world.krbtgt_key.enctype, &d, &reference), "key");
+    enc.ciphertext = make_data(space, sizeof(space));
+    need(krb5_c_encrypt(world.client, &reference, 1, NULL, &plain, &enc), "encryption");
+    krb5_free_keyblock_contents(world.client, &reference);
+}
+
+static int
+places(void)
+{
+    if (trouble() == OUTSIDE)
+        return INT_MAX; /* more than a process can have */
+    if (trouble() != CROWDED)
+        return 0;
+    return (orders.at & ROOM) ? 3 : 1 + orders.at % 2;
 }
 
 /* struct orders | a request, as kdc_fuzz_try() takes it */
@@ -548,7 +580,9 @@ kdc_fuzz_remote_try(const uint8_t *bytes, size_t size)
     need(krb5_c_register_remote_keys(&provider, NULL), "provider");
     remote = TRUE;
     kdc_fuzz_restrict_anonymous((orders.at & STRICT) != 0);
-    kdc_fiber_set_limit(trouble() == CROWDED ? 1 + orders.at % 2 : 0);
+    kdc_fiber_set_limit(places());
+    if (trouble() == OUTSIDE)
+        encrypt_outside();
     kdc_fuzz_try(bytes + sizeof(orders), size - sizeof(orders));
     remote = FALSE;
     kdc_fuzz_restrict_anonymous(FALSE);
@@ -595,6 +629,8 @@ add_remote(void *arg, const void *bytes, size_t size)
         add_one(0xff, from_begin[i % 3], KEY_CHANGES + i / 3, bytes, size);
     for (i = 0; i < 12; i++)
         add_one(0, i, KEY_UNREADABLE, bytes, size);
+    for (i = 0; i < OPERATIONS; i++)
+        add_one(0xff, ROOM | i, CROWDED, bytes, size);
 }
 
 void

@@ -37,6 +37,14 @@ Block LengthBlock(uint64_t bytes) {
 
 }  // namespace
 
+void PortableGhash(const Block& h, absl::Span<const uint8_t> bytes, Block& sum) {
+  for (size_t at = 0; at < bytes.size(); at += sizeof(Block)) {
+    Block block;
+    std::memcpy(block.data(), bytes.data() + at, sizeof(block));
+    sum = GfMultiply(XorBlocks(sum, block), h);
+  }
+}
+
 struct TableMac::State {
   struct Keys {
     Block h, pad, sum;
@@ -71,11 +79,7 @@ void TableMac::Add(absl::Span<const uint8_t> bytes) {
     return;
   }
 #endif
-  for (size_t at = 0; at < bytes.size(); at += sizeof(Block)) {
-    Block block;
-    std::memcpy(block.data(), bytes.data() + at, sizeof(block));
-    k.sum = GfMultiply(XorBlocks(k.sum, block), k.h);
-  }
+  PortableGhash(k.h, bytes, k.sum);
 }
 
 MacTag TableMac::Finish() {

@@ -10,6 +10,7 @@
 
 #include "absl/types/span.h"
 #include "mpc-server/garble/draws.h"
+#include "mpc-server/share/replicated_share.h"
 
 namespace mpckdc::garble {
 
@@ -30,6 +31,9 @@ class TableMac {
   struct State;
   std::unique_ptr<State> state_;
 };
+
+// What Add() does where no library knows the CPU: GHASH goes on from `sum` under `h`.
+void PortableGhash(const Block& h, absl::Span<const uint8_t> bytes, Block& sum);
 
 }  // namespace mpckdc::garble
 

@@ -2,6 +2,7 @@
 //
 // Logins with a certificate, which servers of different opinions verify; and the files from which
 // a server has its opinion.
+#include <openssl/crypto.h>
 #include <openssl/rand.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -86,6 +87,14 @@ const Authorities& All() {
   }();
   return *all;
 }
+
+// What OpenSSL keeps for the thread, its errors above all, goes with the input: else each would leave
+// memory behind, and libFuzzer would look for leaks after each of a thousand, which takes most of
+// the time, and then never again.
+class Forget {
+ public:
+  ~Forget() { OPENSSL_thread_stop(); }
+};
 
 // ---- Proofs ----
 
@@ -180,6 +189,7 @@ FuzzSeeds ProofSeeds() {
 }
 
 MPCKDC_FUZZ(pkinit_proof, ProofSeeds) {
+  const Forget forget;
   ByteReader reader(in);
   const auto opinion = static_cast<Opinion>(reader.Uint(1) % kOpinions);
   CertificateProof proof;
@@ -224,6 +234,7 @@ FuzzSeeds FileSeeds() {
 
 // What is damaged is named; and a login is judged whatever was read.
 MPCKDC_FUZZ(pkinit_files, FileSeeds) {
+  const Forget forget;
   static std::array<Scratch, 3> files;
   static const auto* const proof = new CertificateProof(SignLogin(All().alice, {.time = kNow}));
   ByteReader reader(in);

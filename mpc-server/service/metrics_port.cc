@@ -11,11 +11,11 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "mpc-server/base/clock.h"
 #include "mpc-server/base/limits.h"
 #include "mpc-server/base/status_macros.h"
+#include "mpc-server/service/metrics_request.h"
 
 namespace mpckdc {
 namespace {
@@ -23,8 +23,7 @@ namespace {
 // Then those who were accepted have their turn: fewer than have a place, so that whoever asks as he
 // comes is heard before others take it.
 constexpr int kAcceptsPerStep = static_cast<int>(limits::kMaxCallersPerAddress / 2);
-constexpr int kPauseMs = 100;          // for what changes by time alone
-constexpr size_t kMaxRequest = 8 << 10;
+constexpr int kPauseMs = 100;  // for what changes by time alone
 // However many ask: what a page costs is paid four times a second.
 constexpr absl::Duration kPageLife = absl::Milliseconds(250);
 
@@ -95,23 +94,33 @@ bool MetricsPort::Step(Visitor& visitor) {
 
 // Reads what has come of the request. True: nothing more will come.
 bool MetricsPort::Hear(Visitor& visitor) {
-  std::array<char, kMaxRequest> bytes;
+  std::array<char, kMaxMetricsRequest> bytes;
   const ssize_t got = recv(visitor.fd.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
   if (got < 0) return errno != EAGAIN && errno != EINTR;
   if (got == 0) return true;
   visitor.request.append(bytes.data(), static_cast<size_t>(got));
-  if (absl::StrContains(visitor.request, "\r\n\r\n")) {
-    visitor.answer = Answer(visitor.request);
-  } else if (visitor.request.size() > kMaxRequest) {
-    visitor.answer = Response("431 Request Header Fields Too Large", "");
-  }
+  visitor.answer = Answer(ReadMetricsRequest(visitor.request));
   return false;
 }
 
-std::shared_ptr<const std::string> MetricsPort::Answer(absl::string_view request) {
-  if (!absl::StartsWith(request, "GET ")) return Response("405 Method Not Allowed", "");
-  const absl::string_view path = request.substr(4, request.find_first_of(" ?\r", 4) - 4);
-  if (path != "/metrics") return Response("404 Not Found", "see /metrics\n");
+// Null: more is to come.
+std::shared_ptr<const std::string> MetricsPort::Answer(MetricsQuestion question) {
+  switch (question) {
+    case MetricsQuestion::kUnfinished:
+      return nullptr;
+    case MetricsQuestion::kTooLong:
+      return Response("431 Request Header Fields Too Large", "");
+    case MetricsQuestion::kNotGet:
+      return Response("405 Method Not Allowed", "");
+    case MetricsQuestion::kOtherPath:
+      return Response("404 Not Found", "see /metrics\n");
+    case MetricsQuestion::kPage:
+      return Page();
+  }
+  return nullptr;
+}
+
+std::shared_ptr<const std::string> MetricsPort::Page() {
   const absl::Time now = SystemClock().Now();
   if (page_ == nullptr || now < rendered_ || now >= rendered_ + kPageLife) {
     page_ = Response("200 OK", render_());

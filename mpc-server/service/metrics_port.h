@@ -15,6 +15,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "mpc-server/service/metrics_request.h"
 #include "mpc-server/wire/callers.h"
 #include "mpc-server/wire/socket.h"
 
@@ -43,7 +44,8 @@ class MetricsPort {
   void AcceptAll();
   bool Step(Visitor& visitor);
   bool Hear(Visitor& visitor);
-  std::shared_ptr<const std::string> Answer(absl::string_view request);
+  std::shared_ptr<const std::string> Answer(MetricsQuestion question);
+  std::shared_ptr<const std::string> Page();
   void Wait();
 
   Fd listener_, wake_;

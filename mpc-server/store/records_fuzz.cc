@@ -11,6 +11,7 @@
 #include "mpc-server/store/epochs.h"
 #include "mpc-server/store/fellows.h"
 #include "mpc-server/store/record_codec.h"
+#include "mpc-server/store/record_format.h"
 #include "mpc-server/store/replay_entry.h"
 #include "mpc-server/store/sealer.h"
 #include "mpc-server/testing/fuzz.h"
@@ -41,8 +42,31 @@ FuzzSeeds OfRecords(Make make) {
 
 constexpr Handle kHandle{1, 2, 3};
 
+// What no encoder writes: as long as it says, but with a share too few, or of another enctype.
+void AddMisfits(FuzzSeeds* seeds) {
+  SeededRandomForTest random(2);
+  const KeyRecord record = RecordForTest(random, "alice@EXAMPLE.COM", 18);
+  const std::string good = Text(EncodeKeyRecord(record));
+  std::string another = good;
+  another[7] = 20;  // of the same key size, with states of a longer hash
+  seeds->push_back(another);
+  const size_t base = record_format::kKeyFixedBytes + record.info.principal.size() +
+                      record.info.salt.size(),
+               usage = base + record.base.size() * record_format::kShareBytes;
+  std::string without_base = good;
+  --without_base[18];
+  seeds->push_back(without_base.erase(base, record_format::kShareBytes));
+  std::string without_round_key = good;
+  --without_round_key[usage + 4];
+  seeds->push_back(
+      without_round_key.erase(usage + record_format::kUsageFixedBytes, record_format::kShareBytes));
+}
+
 FuzzSeeds KeySeeds() {
-  return OfRecords([](const KeyRecord& record) { return Text(EncodeKeyRecord(record)); });
+  FuzzSeeds seeds =
+      OfRecords([](const KeyRecord& record) { return Text(EncodeKeyRecord(record)); });
+  AddMisfits(&seeds);
+  return seeds;
 }
 
 MPCKDC_FUZZ(key_record, KeySeeds) {

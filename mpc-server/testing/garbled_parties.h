@@ -47,9 +47,9 @@ class GarbledParties {
   // Of what a party holds of the inputs.
   using Hold = std::function<void(int, SharedBits&)>;
 
-  // `inputs`: bits [row][lane].
+  // `inputs`: bits [row][lane]. `alone`: only this party is there, as it would be among all.
   GarbledParties(const RunInput& input, const std::vector<uint8_t>& inputs, uint64_t seed,
-                 int evaluator, const Hold& hold = nullptr, const Pace& pace = {})
+                 int evaluator, const Hold& hold = nullptr, const Pace& pace = {}, int alone = -1)
       : random_(seed) {
     std::array<std::vector<uint8_t>, kParties> components;
     for (auto& c : components) c.resize(inputs.size());
@@ -66,6 +66,7 @@ class GarbledParties {
     }
     MarkSecret(keys.data(), sizeof(keys));
     for (int p = 0; p < kParties; ++p) {
+      if (alone >= 0 && p != alone) continue;
       const auto& own = components[p];
       const auto& left = components[PrevParty(p)];
       SharedBits share = {{own.begin(), own.end()}, {left.begin(), left.end()}};
@@ -117,6 +118,10 @@ class GarbledParties {
   bool mark = false;
 
   GarbledRun& run(int party) { return *runs_[party]; }
+  static ZeroShares NoZeros() {
+    static PairwiseStreams streams(0, PairwiseSeeds());
+    return ZeroShares(streams, 1, 0, nullptr);
+  }
   const Cost& cost(int party) const { return cost_[party]; }
   // Joined; that each component's holders agree is checked.
   std::vector<uint8_t> Outputs() const {
@@ -133,11 +138,6 @@ class GarbledParties {
   }
 
  private:
-  static ZeroShares NoZeros() {
-    static PairwiseStreams streams(0, PairwiseSeeds());
-    return ZeroShares(streams, 1, 0, nullptr);
-  }
-
   std::mt19937_64 random_;
   std::array<std::unique_ptr<GarbledRun>, kParties> runs_;
   std::array<Cost, kParties> cost_;
