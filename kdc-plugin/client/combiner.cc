@@ -50,7 +50,7 @@ const char* WhatToDo(v1::Verdict verdict) {
     case v1::VERDICT_DEADLINE:
       return "; the servers are slow or overloaded: see mpc-admin status";
     case v1::VERDICT_INCONSISTENT:
-      return "; the servers did not receive the same job: are all three of this realm and cluster?";
+      return "; the servers do not agree about the job: are all three of this realm, cluster and time?";
     case v1::VERDICT_QUOTA:
     case v1::VERDICT_UNPROVED:
       return "; see [quota] in that server's mpc-server.toml, and its audit log";

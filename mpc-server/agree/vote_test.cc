@@ -293,8 +293,8 @@ TEST_P(SkewTest, TheSmallestOfThreeDecidesWhatIsComputed) {
   realm_.RestartAll();
   const Job late = realm_.Login(stock_, realm_.Preauth(stock_, absl::Seconds(-120)));
   const PerParty<JobResult> results = realm_.RunEach(late);
-  EXPECT_VERDICT(results[0], Verdict::kUnavailable);
-  EXPECT_VERDICT(results[1], Verdict::kUnavailable);
+  EXPECT_VERDICT(results[0], Verdict::kInconsistent);
+  EXPECT_VERDICT(results[1], Verdict::kInconsistent);
   EXPECT_VERDICT(results[2], Verdict::kClockSkew);
   EXPECT_VERDICT(realm_.Run(realm_.Login(stock_, realm_.Preauth(stock_, absl::Seconds(-30)))),
                  Verdict::kOk);
@@ -310,7 +310,7 @@ TEST_P(SkewTest, OneServerAloneMakesNobodysClockWrong) {
   const PerParty<JobResult> results =
       realm_.RunEach(realm_.Login(stock_, realm_.Preauth(stock_, absl::Seconds(-20))));
   for (const int honest : {0, 1}) {
-    EXPECT_VERDICT(results[honest], Verdict::kUnavailable);
+    EXPECT_VERDICT(results[honest], Verdict::kInconsistent);
     EXPECT_THAT(results[honest].judgement.detail,
                 ::testing::HasSubstr("smallest clock_skew"));
   }

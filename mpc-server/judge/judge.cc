@@ -69,10 +69,11 @@ Judgement Judge::CheckPreauth(const JobWork& work, const OpenWork& open, absl::T
                                absl::FormatDuration(absl::Trunc(off, absl::Milliseconds(1)))));
   }
   // Good by this server's clock. That the rest was left out is one other server's word, of its clock or
-  // its clock_skew, and where it lies no wrong clock of the client's: krb5kdc believes three.
+  // its clock_skew, and where it lies no wrong clock of the client's: krb5kdc believes three. Nor is it
+  // an outage, which whoever times his stamp well could bring about.
   if (open.late) {
     return Refuse(
-        Verdict::kUnavailable,
+        Verdict::kInconsistent,
         "the pre-auth timestamp is outside of clock_skew by the leader's clock, or of the "
         "smallest clock_skew of the three servers: make [policy] clock_skew the same at the three, "
         "and set their clocks");
