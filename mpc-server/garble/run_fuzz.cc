@@ -106,8 +106,8 @@ void CheckNamed(const absl::Status& end, const Lie& lie, bool changed) {
   FUZZ_CHECK(suspects.has_value() && suspects->Has(lie.liar));
 }
 
-// Who is lied to, alone: the others say what they say when nobody lies. False: he says something else
-// himself, and what they make of that is to be seen.
+// Who is lied to, alone: the others say what they say when nobody lies. False: he says something
+// else himself, and what they make of that is to be seen.
 bool TryAlone(const Lie& lie) {
   const Honest& honest = HonestRun(lie.evaluator);
   GarbledParties parties = Parties(lie.evaluator, lie.told);
@@ -146,7 +146,8 @@ void TryAll(const Lie& lie) {
       FUZZ_CHECK(p == lie.told);
       CheckNamed(ends[p], lie, changed);
     }
-    FUZZ_CHECK(!parties.run(p).Done() || HeldBy(parties.run(p)) == HonestRun(lie.evaluator).held[p]);
+    FUZZ_CHECK(!parties.run(p).Done() ||
+               HeldBy(parties.run(p)) == HonestRun(lie.evaluator).held[p]);
   }
 }
 

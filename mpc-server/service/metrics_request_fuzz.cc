@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What anybody may send to the port of the metrics, in pieces as it may come. The first byte says how: its
-// lower seven bits how long a piece is, the upper one that 8 KiB of a header lie behind the first line.
+// What anybody may send to the port of the metrics, in pieces as it may come. The first byte says
+// how: its lower seven bits how long a piece is, the upper one that 8 KiB of a header lie behind
+// the first line.
 #include <algorithm>
 #include <string>
 
@@ -21,7 +22,8 @@ std::string Seed(uint8_t how, absl::string_view request) {
 }
 
 FuzzSeeds Requests() {
-  const std::string collector = "GET /metrics HTTP/1.1\r\nHost: s1:9100\r\nAccept: text/plain\r\n\r\n";
+  const std::string collector =
+      "GET /metrics HTTP/1.1\r\nHost: s1:9100\r\nAccept: text/plain\r\n\r\n";
   return {Seed(0, collector),
           Seed(1, collector),
           Seed(kLong, collector),

@@ -19,7 +19,8 @@ TEST(MetricsRequestTest, IsThePageWithAnyQueryAndHeaders) {
 
 TEST(MetricsRequestTest, IsAnotherPath) {
   for (const char* request :
-       {"GET / HTTP/1.1\r\n\r\n", "GET /metricsx HTTP/1.1\r\n\r\n", "GET  /metrics HTTP/1.1\r\n\r\n",
+       {"GET / HTTP/1.1\r\n\r\n", "GET /metricsx HTTP/1.1\r\n\r\n",
+        "GET  /metrics HTTP/1.1\r\n\r\n",
         "GET /metrics/ HTTP/1.1\r\n\r\n", "GET \r\n\r\n", "GET ?/metrics\r\n\r\n"}) {
     EXPECT_EQ(ReadMetricsRequest(request), MetricsQuestion::kOtherPath) << request;
   }
