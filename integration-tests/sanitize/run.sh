@@ -33,7 +33,7 @@ deploy/progress.sh "building ($sanitizer)" "$build/log/sanitize-build.log" \
 export ASAN_OPTIONS=strict_string_checks=1:verify_asan_link_order=0:suppressions=$here/address.txt
 export LSAN_OPTIONS=suppressions=$here/leak.txt
 export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
-export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:suppressions=$here/thread.txt
+export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:die_after_fork=0:suppressions=$here/thread.txt
 # These read the whole process's memory, of which a sanitizer has terabytes.
 GTEST_FILTER=-RefreshTest.AMemoryImageOfALaterEpochDoesNotUndoTheRefresh:*HandOverTest.AMemoryImageOfLater*
 # How many records a message names goes by how quick a batch was.

@@ -14,6 +14,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <mutex>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -29,9 +30,20 @@ using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-std::vector<std::string>& Logged() {
-  static auto* const lines = new std::vector<std::string>;
-  return *lines;
+// The writer's thread logs as well.
+std::mutex log_mutex;
+std::vector<std::string>& log_lines = *new std::vector<std::string>;
+void LogLine(int, const char* text) {
+  std::lock_guard<std::mutex> lock(log_mutex);
+  log_lines.emplace_back(text);
+}
+std::vector<std::string> Logged() {
+  std::lock_guard<std::mutex> lock(log_mutex);
+  return log_lines;
+}
+void ClearLog() {
+  std::lock_guard<std::mutex> lock(log_mutex);
+  log_lines.clear();
 }
 
 // Each test has a realm of its own: a process keeps its pages.
@@ -58,7 +70,7 @@ class KdcMetricsTest : public ::testing::Test {
     options.servers[1] = "mpc\"2\\:7750";
     options.servers[2] = "mpc3:7750";
     options.certificate_files[0] = "/nonexistent/kdc.pem";
-    options.log = [](int, const char* text) { Logged().emplace_back(text); };
+    options.log = LogLine;
     char* text = nullptr;
     kdc_metrics* const m = kdc_metrics_open(&options, &text);
     if (error != nullptr) *error = text == nullptr ? "" : text;
@@ -182,11 +194,11 @@ TEST_F(KdcMetricsTest, TheFileIsWrittenAndReadable) {
   kdc_metrics_watch(
       m,
       [](void* arg, kdc_load* load) {
-        EXPECT_EQ(arg, static_cast<void*>(&Logged()));
+        EXPECT_EQ(arg, static_cast<void*>(&log_lines));
         load->jobs = 17;
         load->oldest_us = 250'000;
       },
-      &Logged());
+      &log_lines);
   ASSERT_TRUE(Until([this] {
     return Written().find("mpckdc_krb5kdc_jobs_waiting{realm=\"" + realm_ +
                           "\",process=\"0\"} 17\n") != std::string::npos;
@@ -242,7 +254,7 @@ TEST_F(KdcMetricsTest, OfTwoKrb5kdcsWithOneFileTheFirstWrites) {
   const std::string of_first = "type=\"as\",result=\"ok\",keys=\"remote\"} 1\n";
   const auto writes = [&] { return Written().find(of_first) != std::string::npos; };
   ASSERT_TRUE(Until(writes));
-  Logged().clear();
+  ClearLog();
   Open();
   for (int i = 0; i < 30; ++i) {
     ASSERT_TRUE(writes()) << Written();
@@ -262,7 +274,7 @@ TEST_F(KdcMetricsTest, OfTwoKrb5kdcsWithOneFileTheFirstWrites) {
 // As another user's krb5kdc leaves it to this one: root, who runs this test, may open every file.
 TEST_F(KdcMetricsTest, WhoCannotAskWhetherAnotherWritesDoesNotWrite) {
   std::filesystem::create_directory(file() + ".lock");
-  Logged().clear();
+  ClearLog();
   Open();
   sleep(3);
   EXPECT_EQ(Written(), "");
@@ -285,7 +297,7 @@ TEST_F(KdcMetricsTest, AFolderThatVanishesAndComesBackHasTheFileAgain) {
 
 TEST_F(KdcMetricsTest, AFileThatCannotBeWrittenIsToldOnce) {
   std::filesystem::remove_all(folder_);
-  Logged().clear();
+  ClearLog();
   Open();
   sleep(3);
   kdc_metrics_stop();

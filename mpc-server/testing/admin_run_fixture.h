@@ -8,6 +8,7 @@
 
 #include <fstream>
 #include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <sstream>
@@ -18,6 +19,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "mpc-server/admin/commands.h"
 #include "mpc-server/admin/names.h"
@@ -51,6 +53,8 @@ inline std::string KeytabEntry(const std::string& name, int enctype, const std::
 struct FakeKdb {
   absl::StatusOr<std::string> Run(const std::vector<std::string>& arguments,
                                   const std::string& input) {
+    // As processes wait for the database's lock: mpc-admin has some written while it plans others.
+    absl::MutexLock lock(database.get());
     const std::string& command = arguments[0];
     if (command == "list") return List();
     if (command == "tickets") return Tickets(arguments[1]);
@@ -151,6 +155,8 @@ struct FakeKdb {
   std::optional<int> fail_set_after;   // principals of many; then it fails as a whole
   std::optional<int> fail_list_after;  // lists
   std::string fail_one;                // of many: refused alone
+  // While a program runs; a copy's too.
+  std::shared_ptr<absl::Mutex> database = std::make_shared<absl::Mutex>();
 };
 
 class RunTest : public testing::Test {
