@@ -45,6 +45,8 @@ if [ "$sanitizer" = thread ]; then
   GTEST_FILTER+=:ThreeServersTest.ThousandsOfLongTicketsEndNoStream
   # One to three minutes each, of one thread at a time that computes; their garbled halves run.
   GTEST_FILTER+=:*CtsLoginTest.*InRounds*
+  # They go by what else a batch takes meanwhile, or by what is done while keys are verified.
+  GTEST_FILTER+=:VoteTest.TooLargeABatch:KeyProtocolTest.LoginsTakeTurnsWithALongVerification
   # It looks at what is left on the stack, where this sanitizer leaves what is its own.
   GTEST_FILTER+=:CircuitProofTest.AProofLeavesNothingOnTheStack
   # One thread that goes from fiber to fiber, of which this sanitizer is not told.
