@@ -270,10 +270,6 @@ absl::Status SetGateOnAll(Session& session, const std::string& principal, v1::Ga
                 "and refuse the principal's logins");
 }
 
-}  // namespace
-
-namespace {
-
 // As two servers say; one alone may lie.
 bool HasOtherGate(const ListedKey& key, v1::Gate gate) {
   return !key.retired() && absl::c_count_if(key.gates, [gate](v1::Gate said) {
