@@ -15,7 +15,8 @@ if(MPCKDC_FUZZ)
   # The sanitizer watches what FORTIFY_SOURCE would, and clang's opinions of warnings are nobody's here.
   add_compile_options(-O1 -fno-omit-frame-pointer -fsanitize=fuzzer-no-link,address,undefined
     -fno-sanitize-recover=undefined -fprofile-instr-generate -fcoverage-mapping -U_FORTIFY_SOURCE
-    -Wno-error -Wno-unknown-warning-option)
+    -Wno-error -Wno-unknown-warning-option
+    -fsanitize-coverage-ignorelist=${CMAKE_SOURCE_DIR}/integration-tests/fuzz/not-instrumented.txt)
   add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:SHELL:-Xclang -fno-pch-timestamp>")
   # clang 14 does not know all features that we ask for: the portable code alone.
   add_compile_options("-D__builtin_cpu_supports(feature)=0")

@@ -164,7 +164,7 @@ put_off(krb5_kdcpreauth_callbacks cb, krb5_context context, krb5_kdcpreauth_rock
     if (later == NULL)
         abort();
     *later = what;
-    event = verto_add_timeout(cb->event_context(context, rock), VERTO_EV_FLAG_NONE, answer_later, 0);
+    event = verto_add_idle(cb->event_context(context, rock), VERTO_EV_FLAG_NONE, answer_later);
     if (event == NULL)
         abort();
     verto_set_private(event, later, NULL);

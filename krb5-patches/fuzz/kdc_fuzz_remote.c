@@ -246,7 +246,7 @@ take_time(unsigned int number, krb5_boolean now)
     } else if (!again && n_put_off < sizeof(put_off) / sizeof(*put_off) && host->flush_later()) {
         put_off[n_put_off++] = token;
     } else {
-        event = verto_add_timeout(kdc_fuzz_loop(), VERTO_EV_FLAG_NONE, wake_later, 0);
+        event = verto_add_idle(kdc_fuzz_loop(), VERTO_EV_FLAG_NONE, wake_later);
         if (event == NULL)
             abort();
         verto_set_private(event, token, NULL);
