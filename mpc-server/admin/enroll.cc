@@ -44,11 +44,17 @@ v1::KeyClass ClassOfNext(const std::string& principal, const std::optional<v1::K
 
 absl::StatusOr<NewestByPrincipal> ListNewest(Session& session, const std::string& principal) {
   ASSIGN_OR_RETURN(enroll::AdminServers * servers, session.Connect());
+  const absl::Duration timeout = session.config.timeout;
+  std::array<size_t, 3> most = {};
+  if (principal.empty()) {
+    ASSIGN_OR_RETURN(most, servers->MostKeys(timeout));
+  }
   std::array<NewestByPrincipal, 3> of_server;
   for (const absl::Status& s : servers->OnAll([&](int party, enroll::AdminClient& server) {
-         ASSIGN_OR_RETURN(
-             std::vector<v1::KeyInfo> keys,
-             server.ListKeys(principal, enroll::Listed::kCommitted, session.config.timeout));
+         const auto listed = enroll::Listed::kCommitted;
+         ASSIGN_OR_RETURN(std::vector<v1::KeyInfo> keys,
+                          principal.empty() ? server.ListAllKeys(listed, most[party], timeout)
+                                            : server.ListKeys(principal, listed, timeout));
          for (v1::KeyInfo& key : keys) {
            std::optional<v1::KeyInfo>& newest = of_server[party][key.principal()][party];
            if (!newest.has_value() || SaysLess(*newest, key)) newest = std::move(key);

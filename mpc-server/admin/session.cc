@@ -199,9 +199,17 @@ bool SameFacts(v1::KeyInfo a, v1::KeyInfo b) {
 
 absl::StatusOr<KeyListing> ListOnAll(Session& session, const std::string& principal,
                                      enroll::Listed listed) {
+  const absl::Duration timeout = session.config.timeout;
+  std::array<size_t, 3> most = {};
+  if (principal.empty()) {
+    ASSIGN_OR_RETURN(enroll::AdminServers * servers, session.Dial());
+    ASSIGN_OR_RETURN(most, servers->MostKeys(timeout));
+  }
   std::array<std::vector<v1::KeyInfo>, 3> lists;
   RETURN_IF_ERROR(session.OnAll([&](int party, enroll::AdminClient& server) -> absl::Status {
-    ASSIGN_OR_RETURN(lists[party], server.ListKeys(principal, listed, session.config.timeout));
+    ASSIGN_OR_RETURN(lists[party], principal.empty()
+                                       ? server.ListAllKeys(listed, most[party], timeout)
+                                       : server.ListKeys(principal, listed, timeout));
     return absl::OkStatus();
   }));
   KeyListing listing;
