@@ -332,6 +332,28 @@ size_t SpareNewer(const KdbEntries& entries, KeyListing* listing) {
   });
 }
 
+absl::StatusOr<size_t> RestoreNamed(Session& session, const std::string& principal,
+                                    const std::set<std::string>& handles) {
+  ASSIGN_OR_RETURN(KeyListing retired, ListOnAll(session, principal, enroll::Listed::kRetired));
+  std::erase_if(retired, [&](const auto& listed) {
+    return !handles.contains(listed.first) || !listed.second.retired_somewhere();
+  });
+  if (retired.empty()) return 0;
+  ASSIGN_OR_RETURN(const KdbEntries* entries, session.ReadKdbAgain());
+  // As the database says whose they are: a server that lies must not have a refusal called success.
+  std::vector<v1::NamedKey> named;
+  for (const auto& [name, keys] : *entries) {
+    for (const v1::KeyInfo& key : keys) {
+      if (!key.for_history() && retired.contains(key.handle())) {
+        named.push_back(Named(name, key.handle()));
+      }
+    }
+  }
+  if (named.empty()) return 0;
+  RETURN_IF_ERROR(session.RestoreKeys(named));
+  return named.size();
+}
+
 std::vector<std::string> KadminOfStandardEnctypes(const KdbEntries& entries) {
   std::vector<std::string> principals;
   for (const auto& [principal, keys] : entries) {
