@@ -178,6 +178,10 @@ absl::Status KdbSession::Set(const NewHandles& handles, bool at_once) {
   absl::Cleanup release = [&] { krb5_free_principal(context_, principal); };
   std::string policy;
   absl::StatusOr<uint32_t> present = Lookup(principal, &policy);
+  if (absl::IsNotFound(present.status()) && handles.expected.has_value() &&
+      handles.expected->exists) {
+    return absl::NotFoundError("it was deleted meanwhile: nothing was written");
+  }
   if (present.ok()) return WriteKeys(principal, handles, PasswordLife(policy));
   if (!absl::IsNotFound(present.status())) return present.status();
   return at_once ? CreateWithKeys(principal, handles) : CreateThenKeys(principal, handles);
@@ -191,7 +195,9 @@ absl::Status KdbSession::CreateThenKeys(krb5_principal principal, const NewHandl
   const long code = kadm5_create_principal_3(
       handle_, &entry, KADM5_PRINCIPAL | KADM5_ATTRIBUTES | KADM5_KEY_DATA, 0, nullptr, nullptr);
   if (code != 0) return Error(code, "creating the principal");
-  absl::Status written = WriteKeys(principal, handles, 0);
+  NewHandles of_new = handles;
+  of_new.expected.reset();  // nobody; now there is the entry that was just made
+  absl::Status written = WriteKeys(principal, of_new, 0);
   if (!written.ok()) (void)kadm5_delete_principal(handle_, principal);
   return written;
 }
@@ -231,7 +237,30 @@ absl::Status KdbSession::WriteKeys(krb5_principal principal, const NewHandles& h
   if (code != 0) return Error(code, "reading the entry");
   absl::Cleanup release = [&] { krb5_db_free_principal(context_, entry); };
   entry->mask = 0;
+  RETURN_IF_ERROR(CheckExpected(entry, handles));
   return PutWithKeys(entry, handles, password_life);
+}
+
+// Somebody may have changed the keys, or deleted the principal and made it anew, since they were
+// planned: what would be written now is the older word, and would drop keys that nobody has seen.
+absl::Status KdbSession::CheckExpected(krb5_db_entry* entry, const NewHandles& handles) {
+  if (!handles.expected.has_value()) return absl::OkStatus();
+  uint32_t kvno = 0;
+  for (int i = 0; i < entry->n_key_data; ++i) {
+    kvno = std::max<uint32_t>(kvno, entry->key_data[i].key_data_kvno);
+  }
+  std::set<std::string> present;
+  const auto note = [&](const StoredHandle& stored) {
+    if (!stored.history) present.insert(stored.handle);
+  };
+  const krb5_error_code code = VisitEntry(entry, note, [](const std::string&) {});
+  if (code != 0) return Error(code, "reading the entry's keys");
+  const Expected& expected = *handles.expected;
+  if (expected.exists && expected.kvno == kvno && expected.handles == present) {
+    return absl::OkStatus();
+  }
+  return absl::AbortedError(
+      "its keys were changed meanwhile: nothing was written; run the same command again");
 }
 
 std::vector<absl::Status> KdbSession::SetHandlesOfMany(absl::Span<const NewHandles> principals) {

@@ -11,6 +11,8 @@ extern "C" {  // the headers lack it
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -35,11 +37,19 @@ struct Plan {
   std::vector<KeyForm> keys;
 };
 
+// What the caller saw of a principal when he planned its next keys.
+struct Expected {
+  bool exists = false;
+  uint32_t kvno = 0;              // the newest; 0: none
+  std::set<std::string> handles;  // without those that a password history alone names
+};
+
 struct NewHandles {
   std::string principal;
   uint32_t kvno = 0;
   bool keep_old = false;
   std::vector<KeyForm> keys;
+  std::optional<Expected> expected;  // something else is there: refused
 };
 
 struct StoredHandle {
@@ -110,6 +120,7 @@ class KdbSession {
   uint32_t PasswordLife(const std::string& policy);  // seconds; 0: for ever
   absl::Status WriteKeys(krb5_principal principal, const NewHandles& handles,
                          uint32_t password_life);
+  absl::Status CheckExpected(krb5_db_entry* entry, const NewHandles& handles);
   absl::Status PutWithKeys(krb5_db_entry* entry, const NewHandles& handles, uint32_t password_life);
   absl::Status ReplaceKeyData(krb5_db_entry* entry, const NewHandles& handles);
 

@@ -82,6 +82,24 @@ absl::Status RunPlanMany(KdbSession& session, const std::string&, bool create) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<Expected> ParseExpected(const json& object) {
+  int64_t kvno = 0;
+  if (!GetNumber(object, "kvno", 0, UINT16_MAX, &kvno) || !object.contains("exists") ||
+      !object["exists"].is_boolean() || !object.contains("handles") ||
+      !object["handles"].is_array()) {
+    return absl::InvalidArgumentError("expected needs exists, kvno and handles");
+  }
+  Expected expected{object["exists"].get<bool>(), static_cast<uint32_t>(kvno), {}};
+  for (const json& handle : object["handles"]) {
+    std::string bytes;
+    if (!FromHex(handle, &bytes) || bytes.size() != kHandleBytes) {
+      return absl::InvalidArgumentError("an expected handle is not 32 hex digits");
+    }
+    expected.handles.insert(std::move(bytes));
+  }
+  return expected;
+}
+
 absl::StatusOr<NewHandles> ParseNewHandles(const json& request) {
   int64_t kvno = 0;
   if (!GetNumber(request, "kvno", 1, UINT16_MAX, &kvno) || !request.contains("keys") ||
@@ -96,6 +114,9 @@ absl::StatusOr<NewHandles> ParseNewHandles(const json& request) {
   for (const json& entry : request["keys"]) {
     ASSIGN_OR_RETURN(KeyForm key, ParseKey(entry));
     handles.keys.push_back(std::move(key));
+  }
+  if (request.contains("expected")) {
+    ASSIGN_OR_RETURN(handles.expected, ParseExpected(request["expected"]));
   }
   return handles;
 }

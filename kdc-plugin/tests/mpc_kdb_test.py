@@ -38,8 +38,39 @@ def test_mpc_kdb_plan_set_list_delete(realm):
     assert realm.kdb("delete", "frank", check=False).returncode == 4
 
 
+def test_mpc_kdb_writes_on_what_was_seen_alone(realm):
+    """Who planned on what somebody changed meanwhile, deleted or made anew is refused."""
+    entry = json.loads(realm.kdb("plan", "henry", "--create").stdout)["enctypes"][0]
+
+    def put(kvno, handle, *handles, exists=True, seen=0, many=False):
+        request = {"kvno": kvno, "keys": [dict(entry, handle=handle * 32)],
+                   "expected": {"exists": exists, "kvno": seen,
+                                "handles": [h * 32 for h in handles]}}
+        if not many:
+            return realm.kdb("set-handles", "henry", stdin=json.dumps(request), check=False)
+        request["principal"] = "henry"
+        return realm.kdb("set-handles-many", stdin=json.dumps(request))
+
+    def has(*handles):
+        return [h["handle"] for h in realm.handles("henry")] == [h * 32 for h in handles]
+
+    assert put(1, "a", "f", seen=1).returncode == 4  # deleted meanwhile: not made again
+    assert "does not exist" in realm.local("getprinc henry", check=False)
+    assert put(1, "a", exists=False).returncode == 0 and has("a")
+    for refused in (put(9, "b", exists=False), put(9, "b"), put(9, "b", "c", seen=1),
+                    put(9, "b", "a", "c", seen=1), put(9, "b", "a", seen=2)):
+        assert refused.returncode == 1 and "changed meanwhile" in refused.stdout
+    assert "changed meanwhile" in put(9, "b", "c", seen=1, many=True).stdout and has("a")
+    assert put(2, "b", "a", seen=1).returncode == 0 and has("b")
+    assert put(3, "c", "b", seen=2, many=True).stdout.strip() == "{}" and has("c")
+    realm.kdb("delete", "henry")
+
+
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"kvno":1,"keys":[]}',
-                                  '{"kvno":0,"keys":[{}]}', '{"kvno":1,"keys":[{"enctype":1}]}'])
+                                  '{"kvno":0,"keys":[{}]}',
+                                  '{"kvno":1,"keys":[{"enctype":17,"salt_type":0,"salt":"",'
+                                  '"handle":"00112233445566778899aabbccddeeff"}],"expected":{}}',
+                                  '{"kvno":1,"keys":[{"enctype":1}]}'])
 @pytest.mark.parametrize("realm", ["db2"], indirect=True)
 def test_mpc_kdb_rejects_bad_input(realm, text):
     result = realm.kdb("set-handles", "gina", stdin=text, check=False)

@@ -4,6 +4,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "mpc-server/admin/enroll.h"
+#include "mpc-server/admin/names.h"
 #include "mpc-server/admin/terminal.h"
 #include "mpc-server/base/limits.h"
 #include "mpc-server/base/status_macros.h"
@@ -38,6 +40,7 @@ struct Tally {
   // The names of those enrolled are for the JSON output alone.
   void Enrolled(const KdbNewKeys& principal, const Console& console) {
     ++enrolled;
+    for (const v1::KeyInfo& key : principal.keys) handles.insert(key.handle());
     if (console.json()) details.push_back(principal);
   }
   size_t done() const { return enrolled + failed.size(); }
@@ -47,6 +50,7 @@ struct Tally {
   size_t other_realms = 0;
   size_t renumbered = 0;
   json details = json::array();
+  std::set<std::string> handles;  // of those enrolled
   std::vector<std::string> already;
   std::vector<std::pair<std::string, absl::Status>> failed;
 };
@@ -94,11 +98,13 @@ class BulkEnroll {
   void Withdraw(const std::vector<v1::NamedKey>& keys, enroll::Deletion how);
   absl::Status WorkOff(KeytabEntries entries);
   void ShowProgress();
+  void NarrowGates();
 
   Session& session_;
   enroll::AdminServers& servers_;
   const enroll::PackageSigner& signer_;
   Tally tally_;
+  std::vector<KdbNewKeys> replaced_;  // those enrolled that had keys, if their gate was taken over
   std::optional<NewestByPrincipal> present_;  // the servers' keys by principal, if any is replaced
   size_t total_ = 0;
   absl::Time start_ = absl::Now();
@@ -152,7 +158,8 @@ absl::Status BulkEnroll::PlanOne(const std::string& principal, absl::StatusOr<Kd
   const std::vector<std::string> old = HandlesOf(*entries, principal);
   ASSIGN_OR_RETURN(Powers powers, PowersOf(principal, !old.empty()));
   ASSIGN_OR_RETURN(std::vector<v1::KeyInfo> planned, PlannedKeys(session_, *plan));
-  KdbNewKeys fresh = {principal, std::max(keytab.kvno, plan->kvno_next), {}, false};
+  KdbNewKeys fresh = {principal, std::max(keytab.kvno, plan->kvno_next), {}, false,
+                      ExpectedOf(*plan, old)};
   if (fresh.kvno != keytab.kvno) ++tally_.renumbered;
   ASSIGN_OR_RETURN(NewKeys keys, KeysOfKeytab(planned, principal, std::move(keytab)));
   GiveHandles(powers, &keys, &fresh);
@@ -225,6 +232,8 @@ absl::Status BulkEnroll::FinishWriting() {
     if (enrolled && delete_old) replaced.insert(replaced.end(), keys.begin(), keys.end());
     if (enrolled) {
       tally_.Enrolled(principal, session_.console);
+      const bool taken_over = !writing_.old[i].empty() && !session_.options.gate.has_value();
+      if (taken_over) replaced_.push_back(principal);
       continue;
     }
     // When the run ends here it is not the principal's fault: the next run takes it up.
@@ -234,6 +243,31 @@ absl::Status BulkEnroll::FinishWriting() {
   Withdraw(replaced, enroll::Deletion::kRetire);
   ShowProgress();
   return outcome;
+}
+
+// ---- Gates ----
+
+// They were read before the first was replaced. Whoever has set one since did so with the keys that
+// he saw.
+void BulkEnroll::NarrowGates() {
+  if (replaced_.empty()) return;
+  absl::StatusOr<NewestByPrincipal> now = ListNewest(session_, "", tally_.handles);
+  absl::Status s = now.status();
+  for (const KdbNewKeys& fresh : replaced_) {
+    if (!now.ok() || !now->contains(fresh.principal)) continue;
+    const v1::Gate gate =
+        PowersFor(session_.options, fresh.principal, now->at(fresh.principal)).gate;
+    if (gate == fresh.keys[0].gate()) continue;
+    s.Update(session_.OnAll([&](int, enroll::AdminClient& server) {
+      return server.SetPolicy(fresh.principal, HandlesOf(fresh.keys), gate,
+                              session_.config.timeout);
+    }));
+    session_.console.Remark("the gate of the keys of ", fresh.principal,
+                            " was changed meanwhile: the new ones get it too, ", GateName(gate));
+  }
+  if (s.ok()) return;
+  session_.console.Remark("gates that were changed meanwhile may be lost: ", s.message(),
+                          "; mpc-admin list shows them, mpc-admin policy sets them");
 }
 
 // ---- All together ----
@@ -270,6 +304,8 @@ absl::StatusOr<ExitCode> BulkEnroll::Run(std::map<std::string, enroll::KeytabKey
   const absl::Status last = FinishWriting();
   if (s.ok()) s = last;
   session_.console.EndProgress();
+  if (!tally_.handles.empty()) KeepInUse(session_, "", tally_.handles);
+  NarrowGates();
   if (s.ok() && !interrupt_.requested()) return tally_.Report(session_.console);
   const std::string so_far = absl::StrCat("stopped after ", tally_.enrolled, " of ", total_);
   session_.console.Remark(so_far);

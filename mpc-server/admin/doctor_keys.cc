@@ -114,7 +114,25 @@ void DeleteOrphans(Session& session, const KeyListing& listing, KeyListing orpha
         "(deploy/ldap.md); if their keys were purged: mpc-admin delete --old PRINCIPAL");
   }
   if (orphans.empty()) return;
+  // Keys that are being made now are on the servers before the database names them.
+  absl::StatusOr<const KdbEntries*> now = session.ReadKdbAgain();
+  if (!now.ok()) return findings->Bad(runbook::kKdcLost, now.status());
+  orphans = Unreferenced(orphans, **now);
+  if (orphans.empty()) return;
   s = session.DeleteKeys(Named(orphans), enroll::Deletion::kRetire);
+  const std::vector<std::string> gone = HandlesOf(orphans);
+  const absl::StatusOr<size_t> restored =
+      RestoreNamed(session, "", std::set<std::string>(gone.begin(), gone.end()));
+  if (!restored.ok()) {
+    findings->Bad(runbook::kLoginsFail,
+                  absl::StrCat("could not see whether deleted keys are named meanwhile: ",
+                               restored.status().message()),
+                  "run mpc-admin gc before their grace time is over: it shows keys that the "
+                  "database names, and gc --keep keeps them");
+  } else if (*restored > 0) {
+    findings->Ok(absl::StrCat(
+        *restored, " keys that came into use meanwhile were deleted, and are in use again"));
+  }
   if (s.ok()) {
     findings->Ok(absl::StrCat("deleted keys to which nothing refers: ", Some(orphans)));
   } else {

@@ -42,14 +42,22 @@ v1::KeyClass ClassOfNext(const std::string& principal, const std::optional<v1::K
 
 }  // namespace
 
-absl::StatusOr<NewestByPrincipal> ListNewest(Session& session, const std::string& principal) {
+absl::StatusOr<NewestByPrincipal> ListNewest(Session& session, const std::string& principal,
+                                             const std::set<std::string>& but) {
   ASSIGN_OR_RETURN(enroll::AdminServers * servers, session.Connect());
+  const absl::Duration timeout = session.config.timeout;
+  std::array<size_t, 3> most = {};
+  if (principal.empty()) {
+    ASSIGN_OR_RETURN(most, servers->MostKeys(timeout));
+  }
   std::array<NewestByPrincipal, 3> of_server;
   for (const absl::Status& s : servers->OnAll([&](int party, enroll::AdminClient& server) {
-         ASSIGN_OR_RETURN(
-             std::vector<v1::KeyInfo> keys,
-             server.ListKeys(principal, enroll::Listed::kCommitted, session.config.timeout));
+         const auto listed = enroll::Listed::kCommitted;
+         ASSIGN_OR_RETURN(std::vector<v1::KeyInfo> keys,
+                          principal.empty() ? server.ListAllKeys(listed, most[party], timeout)
+                                            : server.ListKeys(principal, listed, timeout));
          for (v1::KeyInfo& key : keys) {
+           if (but.contains(key.handle())) continue;
            std::optional<v1::KeyInfo>& newest = of_server[party][key.principal()][party];
            if (!newest.has_value() || SaysLess(*newest, key)) newest = std::move(key);
          }
@@ -109,6 +117,23 @@ std::vector<std::string> HandlesOf(const KdbEntries& entries, const std::string&
     if (!key.for_history()) handles.push_back(key.handle());
   }
   return handles;
+}
+
+KdbNewKeys::Expected ExpectedOf(const KdbPlan& plan, std::vector<std::string> handles) {
+  return {plan.exists, plan.kvno_next - 1, std::move(handles)};
+}
+
+void KeepInUse(Session& session, const std::string& principal,
+               const std::set<std::string>& handles) {
+  const absl::StatusOr<size_t> restored = RestoreNamed(session, principal, handles);
+  if (!restored.ok()) {
+    session.console.Remark("whether somebody deleted new keys meanwhile cannot be seen: ",
+                           restored.status().message(), "; see mpc-admin gc within the grace time");
+  } else if (*restored > 0) {
+    session.console.Remark(*restored,
+                           " of the new keys were deleted before the KDC's database named them, "
+                           "and are in use again");
+  }
 }
 
 absl::StatusOr<std::vector<absl::Status>> Settle(Session& session,
@@ -267,6 +292,22 @@ absl::StatusOr<Powers> PowersOfNext(Session& session, const KdbPlan& plan) {
   return powers;
 }
 
+// As kadmind does: an administrator who has narrowed the gate meanwhile did so with the keys that
+// he saw.
+absl::Status CheckGateHolds(Session& session, const KdbPlan& plan, const KdbNewKeys& fresh,
+                            v1::Gate given) {
+  if (!plan.exists || session.options.gate.has_value()) return absl::OkStatus();
+  const std::vector<std::string> handles = HandlesOf(fresh.keys);
+  ASSIGN_OR_RETURN(NewestByPrincipal present,
+                   ListNewest(session, plan.principal,
+                              std::set<std::string>(handles.begin(), handles.end())));
+  const Powers now = PowersFor(session.options, plan.principal, present[plan.principal]);
+  if (now.gate == given) return absl::OkStatus();
+  return Advise(absl::AbortedError(absl::StrCat("the gate of the keys of ", plan.principal,
+                                                " was changed meanwhile")),
+                "run the same command again");
+}
+
 void DeleteOld(Session& session, const std::vector<std::string>& old, ReplacedKeys* result) {
   const absl::Status s =
       session.DeleteKeys(Named(result->now.principal, old), enroll::Deletion::kRetire);
@@ -293,7 +334,8 @@ absl::StatusOr<ReplacedKeys> ReplaceKeys(Session& session, const enroll::Package
   const bool stay = old_keys == OldKeys::kStayInUse;
   const bool delete_old = !stay && (session.options.delete_old || session.options.kadmin);
   const bool keep_old = stay || (KeyClassOf(plan.principal) == v1::KEY_CLASS_TGS && !delete_old);
-  ReplacedKeys result{{plan.principal, kvno, {}, keep_old}, old.size(), false};
+  ReplacedKeys result{
+      {plan.principal, kvno, {}, keep_old, ExpectedOf(plan, old)}, old.size(), false};
   const absl::Duration timeout = session.config.timeout;
   enroll::KeyTransaction transaction(servers, {.stage = timeout, .commit = timeout});
   GiveHandles(powers, &keys, &result.now);
@@ -303,11 +345,17 @@ absl::StatusOr<ReplacedKeys> ReplaceKeys(Session& session, const enroll::Package
   }
   keys.clear();  // wipes them
   RETURN_IF_ERROR(transaction.Run());
+  const absl::Status holds = CheckGateHolds(session, plan, result.now, powers.gate);
+  if (!holds.ok()) {
+    return Advise(transaction.RollbackAfter(holds), AdviceOf(holds));
+  }
 
   if (const absl::Status why = session.kdb.SetHandles(result.now); !why.ok()) {
     ASSIGN_OR_RETURN(auto settled, Settle(session, {&result.now, 1}, /*bulk=*/false, why));
     if (!settled[0].ok()) return Advise(transaction.RollbackAfter(why), AdviceOf(why));
   }
+  const std::vector<std::string> fresh = HandlesOf(result.now.keys);
+  KeepInUse(session, plan.principal, std::set<std::string>(fresh.begin(), fresh.end()));
   if (delete_old && !old.empty()) DeleteOld(session, old, &result);
   return result;
 }

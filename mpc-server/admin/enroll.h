@@ -6,6 +6,7 @@
 #include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -44,7 +45,9 @@ struct Powers {
 using NewestKeys = std::array<std::optional<v1::KeyInfo>, 3>;
 using NewestByPrincipal = std::map<std::string, NewestKeys>;
 // Of a principal, or of all. All servers are asked: what one alone says might make a gate wider.
-absl::StatusOr<NewestByPrincipal> ListNewest(Session& session, const std::string& principal);
+// `but`: handles that are not looked at.
+absl::StatusOr<NewestByPrincipal> ListNewest(Session& session, const std::string& principal,
+                                             const std::set<std::string>& but = {});
 
 // As the options say; else as its present keys have it, with the strictest gate (strictest_gate.h)
 // and the class of the name if the servers do not agree; else as the name says.
@@ -63,6 +66,14 @@ absl::StatusOr<std::vector<absl::Status>> Settle(Session& session,
                                                  const absl::Status& why);
 
 std::vector<std::string> HandlesOf(const KdbEntries& entries, const std::string& principal);
+
+// What the plan and the database, which was read after it, say that the principal has.
+KdbNewKeys::Expected ExpectedOf(const KdbPlan& plan, std::vector<std::string> handles);
+
+// After the database names them: keys that somebody deleted before it did are in use again
+// (RestoreNamed). Trouble is a remark: the keys are good for the grace time.
+void KeepInUse(Session& session, const std::string& principal,
+               const std::set<std::string>& handles);
 
 // A keytab's keys for the planned ones.
 absl::StatusOr<NewKeys> KeysOfKeytab(const std::vector<v1::KeyInfo>& planned,

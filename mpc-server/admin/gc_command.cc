@@ -97,9 +97,11 @@ absl::StatusOr<ExitCode> Show(Session& session, const KeyListing& keys) {
 }
 
 absl::StatusOr<ExitCode> Collect(Session& session) {
+  ASSIGN_OR_RETURN(enroll::AdminServers * servers, session.Dial());
+  ASSIGN_OR_RETURN(const auto most, servers->MostKeys(session.config.timeout));
   std::array<size_t, 3> collected = {};
   RETURN_IF_ERROR(session.OnAll([&](int party, enroll::AdminClient& server) -> absl::Status {
-    ASSIGN_OR_RETURN(collected[party], server.CollectKeys(session.config.timeout));
+    ASSIGN_OR_RETURN(collected[party], server.CollectKeys(most[party], session.config.timeout));
     return absl::OkStatus();
   }));
   session.console.Print(json{{"collected", collected}});

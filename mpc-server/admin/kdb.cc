@@ -146,6 +146,13 @@ json ToJson(const KdbNewKeys& fresh) {
                                {"salt", Hex(key.salt())},
                                {"handle", Hex(key.handle())}});
   }
+  if (fresh.expected.has_value()) {
+    json handles = json::array();
+    for (const std::string& handle : fresh.expected->handles) handles.push_back(Hex(handle));
+    request["expected"] = {{"exists", fresh.expected->exists},
+                           {"kvno", fresh.expected->kvno},
+                           {"handles", std::move(handles)}};
+  }
   return request;
 }
 

@@ -3,6 +3,7 @@
 #define MPC_SERVER_ADMIN_KDB_H_
 
 #include <functional>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -35,6 +36,14 @@ struct KdbNewKeys {
   uint32_t kvno = 0;
   std::vector<v1::KeyInfo> keys;
   bool keep_old = false;  // keeps the keys of earlier versions
+  // What the principal had when these were planned. Something else now: mpc-kdb refuses, and
+  // nothing that somebody set meanwhile is lost.
+  struct Expected {
+    bool exists = false;
+    uint32_t kvno = 0;  // the newest; 0: none
+    std::vector<std::string> handles;
+  };
+  std::optional<Expected> expected = {};
 };
 
 std::vector<std::string> HandlesOf(absl::Span<const v1::KeyInfo> keys);
@@ -52,7 +61,8 @@ KdbProgram KdbCommand(std::vector<std::string> command, bool quote_arguments,
 //   plan PRINCIPAL [--create]  -> {"principal", "exists", "kvno_next",
 //                                  "enctypes": [{"enctype", "salt_type", "salt" (hex)}]}
 //   set-handles PRINCIPAL      <- {"kvno", "keep_old",
-//                                  "keys": [{"enctype", "salt_type", "salt", "handle" (hex)}]}
+//                                  "keys": [{"enctype", "salt_type", "salt", "handle" (hex)}],
+//                                  "expected": {"exists", "kvno", "handles"}}
 //   plan-many [--create]       <- a line "PRINCIPAL" each
 //                              -> for each a line as of plan, or {"error", "not_found"}
 //   set-handles-many           <- a line as of set-handles each, with "principal"

@@ -387,6 +387,16 @@ absl::StatusOr<ExitCode> DeleteCommand(Session& session) {
   }
   const absl::Status s =
       session.DeleteKeys(Named(unused), now ? enroll::Deletion::kNow : enroll::Deletion::kRetire);
+  if (only_old && !now && !unused.empty()) {
+    const std::vector<std::string> gone = HandlesOf(unused);
+    ASSIGN_OR_RETURN(const size_t restored,
+                     RestoreNamed(session, principal,
+                                  std::set<std::string>(gone.begin(), gone.end())));
+    if (restored > 0) {
+      session.console.Remark(Plural(restored, "key"),
+                             " came into use meanwhile: deleted, and in use again");
+    }
+  }
   if (!s.ok()) return Advise(s, "when the server answers run mpc-admin delete --old --all");
   json deleted = json::array();
   for (const std::string& handle : HandlesOf(unused)) deleted.push_back(Hex(handle));

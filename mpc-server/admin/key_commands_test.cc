@@ -334,7 +334,7 @@ TEST_F(RunTest, NoServersListGoesOnForEver) {
     EXPECT_THAT(list.status().message(), HasSubstr("the list of keys does not end")) << in_each;
   }
   realm_.servers[1]->ListForEver(70'000);
-  const auto all = client->ListKeys("", enroll::Listed::kCommitted, absl::Seconds(10));
+  const auto all = client->ListAllKeys(enroll::Listed::kCommitted, 1, absl::Seconds(10));
   EXPECT_THAT(all.status().message(), HasSubstr("the list of keys does not end"));
 }
 

@@ -21,14 +21,27 @@ using nlohmann::json;
 
 constexpr size_t kServers = 3;
 constexpr absl::Duration kLook = absl::Milliseconds(500);
+// Of a server that still writes when the two others have written: so many records in a second, and
+// so many calls' time besides.
+constexpr double kSlowest = 100;
+constexpr int kPatience = 10;
 
 struct Written {
   std::array<v1::StatusReply, kServers> status;
 
   // What a machine that is down still needs is not waited for.
-  bool done() const {
-    return std::none_of(status.begin(), status.end(),
-                        [](const auto& s) { return s.refreshing() && s.refresh_waits().empty(); });
+  static bool Writes(const v1::StatusReply& s) {
+    return s.refreshing() && s.refresh_waits().empty();
+  }
+  ptrdiff_t writing() const { return std::count_if(status.begin(), status.end(), Writes); }
+  bool done() const { return writing() == 0; }
+  // How long the last one is waited for, by what the two others had to write.
+  absl::Duration Patience(absl::Duration timeout) const {
+    uint64_t most = 0;
+    for (const v1::StatusReply& s : status) {
+      if (!Writes(s)) most = std::max(most, s.refresh_written());
+    }
+    return kPatience * timeout + absl::Seconds(static_cast<double>(most) / kSlowest);
   }
   std::string Waits() const {
     for (const v1::StatusReply& s : status) {
@@ -79,12 +92,19 @@ absl::Status CheckNobodyIsAwaited(Session& session) {
       kStartThoseMachines);
 }
 
-// Until the key of the old epoch is erased at all three.
+// Until the key of the old epoch is erased at all three. One that says for ever that it writes is
+// not waited for for ever.
 absl::StatusOr<Written> Watch(Session& session) {
   Written now;
+  absl::Time until = absl::InfiniteFuture();
   do {
     absl::SleepFor(kLook);
     ASSIGN_OR_RETURN(now, Look(session));
+    if (now.writing() != 1) until = absl::InfiniteFuture();
+    if (now.writing() == 1) {
+      until = std::min(until, absl::Now() + now.Patience(session.config.timeout));
+    }
+    if (absl::Now() >= until) break;
     session.console.Progress(now.Sum(&v1::StatusReply::refresh_written),
                              now.Sum(&v1::StatusReply::refresh_to_write), "records written");
   } while (!now.done());
@@ -120,6 +140,17 @@ absl::StatusOr<ExitCode> RefreshCommand(Session& session) {
                  {"seconds", absl::ToDoubleSeconds(absl::Now() - start)}});
   result["waits"] = written.Waits();
   session.console.Print(result);
+  if (!written.done()) {
+    ASSIGN_OR_RETURN(enroll::AdminServers * three, session.Dial());
+    for (uint32_t party = 0; party < kServers; ++party) {
+      if (!Written::Writes(written.status[party])) continue;
+      session.console.Remark("server ", three->at(static_cast<int>(party)).name(),
+                             " says that it still writes its records, long after the two others: "
+                             "is its disk slow, or does it lie? mpc-admin status shows how far it "
+                             "is");
+    }
+    return ExitCode::kInconsistent;
+  }
   const std::string took = absl::FormatDuration(absl::Trunc(absl::Now() - start, absl::Seconds(1)));
   if (written.Waits().empty()) {
     session.console.Say("the records are written and the keys of epoch ", epoch, " erased (", took,

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
 #include "absl/strings/numbers.h"
@@ -23,6 +24,9 @@ using nlohmann::json;
 
 constexpr size_t kServers = 3;
 constexpr absl::Duration kLook = absl::Milliseconds(500);
+// Keys that are handed over in a second, at least, and so many calls' time besides.
+constexpr double kSlowest = 10;
+constexpr int kPatience = 10;
 
 // By party; there is one server of each.
 using Statuses = std::array<v1::StatusReply, kServers>;
@@ -97,10 +101,28 @@ absl::Status AskAll(Session& session, uint32_t party) {
   return result;
 }
 
+// A party that says for ever that it receives is not waited for for ever, nor two others of whom
+// one hands over nothing, or has more each time.
 absl::StatusOr<v1::StatusReply> Watch(Session& session, uint32_t party) {
+  std::optional<absl::Time> until;
   for (;;) {
     absl::SleepFor(kLook);
     ASSIGN_OR_RETURN(const Statuses now, SurveyByParty(session));
+    if (!until.has_value()) {
+      const uint64_t fewer =
+          std::min(now[(party + 1) % kServers].keys(), now[(party + 2) % kServers].keys());
+      until = absl::Now() + kPatience * session.config.timeout +
+              absl::Seconds(static_cast<double>(fewer) / kSlowest);
+    }
+    if (now[party].receiving() && absl::Now() >= *until) {
+      session.console.EndProgress();
+      return Advise(
+          absl::DataLossError(absl::StrCat("party ", party,
+                                           " says that it still receives keys, and has ",
+                                           now[party].keys(), ": longer than its keys take")),
+          "it goes on by itself: mpc-admin status shows how far it is. If nothing comes any more, "
+          "see the logs of the three: one of them may lie");
+    }
     const uint64_t total =
         std::max(now[(party + 1) % kServers].keys(), now[(party + 2) % kServers].keys());
     session.console.Progress(now[party].keys(), std::max(total, now[party].keys()), "keys");

@@ -199,9 +199,17 @@ bool SameFacts(v1::KeyInfo a, v1::KeyInfo b) {
 
 absl::StatusOr<KeyListing> ListOnAll(Session& session, const std::string& principal,
                                      enroll::Listed listed) {
+  const absl::Duration timeout = session.config.timeout;
+  std::array<size_t, 3> most = {};
+  if (principal.empty()) {
+    ASSIGN_OR_RETURN(enroll::AdminServers * servers, session.Dial());
+    ASSIGN_OR_RETURN(most, servers->MostKeys(timeout));
+  }
   std::array<std::vector<v1::KeyInfo>, 3> lists;
   RETURN_IF_ERROR(session.OnAll([&](int party, enroll::AdminClient& server) -> absl::Status {
-    ASSIGN_OR_RETURN(lists[party], server.ListKeys(principal, listed, session.config.timeout));
+    ASSIGN_OR_RETURN(lists[party], principal.empty()
+                                       ? server.ListAllKeys(listed, most[party], timeout)
+                                       : server.ListKeys(principal, listed, timeout));
     return absl::OkStatus();
   }));
   KeyListing listing;
@@ -322,6 +330,28 @@ size_t SpareNewer(const KdbEntries& entries, KeyListing* listing) {
              return named.kvno() < listed.second.info.kvno();
            });
   });
+}
+
+absl::StatusOr<size_t> RestoreNamed(Session& session, const std::string& principal,
+                                    const std::set<std::string>& handles) {
+  ASSIGN_OR_RETURN(KeyListing retired, ListOnAll(session, principal, enroll::Listed::kRetired));
+  std::erase_if(retired, [&](const auto& listed) {
+    return !handles.contains(listed.first) || !listed.second.retired_somewhere();
+  });
+  if (retired.empty()) return 0;
+  ASSIGN_OR_RETURN(const KdbEntries* entries, session.ReadKdbAgain());
+  // As the database says whose they are: a server that lies must not have a refusal called success.
+  std::vector<v1::NamedKey> named;
+  for (const auto& [name, keys] : *entries) {
+    for (const v1::KeyInfo& key : keys) {
+      if (!key.for_history() && retired.contains(key.handle())) {
+        named.push_back(Named(name, key.handle()));
+      }
+    }
+  }
+  if (named.empty()) return 0;
+  RETURN_IF_ERROR(session.RestoreKeys(named));
+  return named.size();
 }
 
 std::vector<std::string> KadminOfStandardEnctypes(const KdbEntries& entries) {

@@ -154,6 +154,14 @@ std::set<std::string> SpareKeyless(const std::set<std::string>& keyless, KeyList
 // names any: somebody may have put them there and be about to name them. Returns how many.
 size_t SpareNewer(const KdbEntries& entries, KeyListing* listing);
 
+// After keys were retired because the database did not name them, and after it was told of new
+// ones: those of the handles that it names now and a server has retired are in use again. Whoever
+// makes keys and whoever deletes unused ones do so after their own writing, so that one of them
+// sees what the other did. Returns how many there were. An empty principal: the handles are of
+// many.
+absl::StatusOr<size_t> RestoreNamed(Session& session, const std::string& principal,
+                                    const std::set<std::string>& handles);
+
 // The kadmin/* principals that have protected keys of other types than gcm: from before these were
 // refused. Ascending.
 std::vector<std::string> KadminOfStandardEnctypes(const KdbEntries& entries);

@@ -18,11 +18,17 @@ namespace {
 // A job's lines at the three servers lie no farther apart.
 constexpr absl::Duration kAround = absl::Hours(1);
 constexpr uint64_t kProgressLines = 4096;
+// Of the hash of what was staged.
+constexpr size_t kToldDigits = 32;
 
 // Changes that all three servers are asked for. The others are harmless or one server's own.
 bool IsChange(const std::string& call) {
   return call == "CommitKeys" || call == "DeleteKeys" || call == "SetPolicy" ||
-         call == "RestoreKeys" || call == "DrawKey";
+         call == "RestoreKeys" || call == "DrawKey" || call == "RenameKeys";
+}
+// Calls that say what the CommitKeys of their transaction makes usable.
+bool Stages(const std::string& call) {
+  return call == "StageKeys" || call == "DrawKey" || call == "RenameKeys";
 }
 
 // One log while it is read.
@@ -49,6 +55,14 @@ struct View {
 struct Act {
   absl::Time time;
   std::array<uint64_t, kServers> times{};
+  std::string renames;  // in this transaction
+};
+// What each server was told to stage in a transaction; empty: its log does not say.
+struct Staging {
+  absl::Time time;
+  std::array<std::string, kServers> told{};
+  bool committed = false;  // somewhere
+  bool given_up = false;   // a server refused, or was told to drop it: no difference that lasts
 };
 
 class Reconciler {
@@ -69,6 +83,8 @@ class Reconciler {
   void TakeDeviation(Stream& stream, const Fields& line);
   void EndJobs();
   void EndActs();
+  void TakeStaging(Stream& stream, const std::string& call, const Fields& line);
+  void CompareStagings();
   void CompareViews(const std::string& batch, const View& view);
   void Report(Finding finding);
   bool Asked(absl::Time time) const { return time >= options_.since && time <= options_.until; }
@@ -81,6 +97,7 @@ class Reconciler {
   absl::flat_hash_map<std::string, JobStory> jobs_;
   absl::flat_hash_map<std::string, View> views_;
   std::map<std::pair<std::string, std::string>, Act> acts_;  // by what, and by whom
+  std::map<std::string, Staging> stagings_;                  // by transaction
   Reconciliation result_;
 };
 
@@ -133,6 +150,7 @@ absl::StatusOr<Reconciliation> Reconciler::Run() {
   EndJobs();
   for (const auto& [batch, view] : views_) CompareViews(batch, view);
   EndActs();
+  CompareStagings();
   for (size_t i = 0; i < kServers; ++i) {
     RETURN_IF_ERROR(streams_[i].reader.status());
     result_.servers[party_[i]] = streams_[i].log;
@@ -227,15 +245,38 @@ void Reconciler::TakeJob(Stream& stream, const Fields& job, const Told& context)
 
 void Reconciler::TakeAdmin(Stream& stream, const Fields& line) {
   const std::string call = TextField(line, "call");
+  TakeStaging(stream, call, line);
   if (!IsChange(call) || TextField(line, "result") != "OK") return;
+  const bool renames = call == "RenameKeys";
   std::string what = call;
   for (const char* field : {"transaction", "handles", "gate", "now", "for_history"}) {
     if (line.contains(field)) absl::StrAppend(&what, " ", field, " ", line[field].dump());
   }
+  for (const char* field : {"principal", "new_principal"}) {
+    if (renames) absl::StrAppend(&what, " ", field, " ", Fields(TextField(line, field)).dump());
+  }
   // One that a log ascribes to somebody else is none of the two.
   const std::string who = TextField(line, "who");
-  Act& act = acts_.try_emplace({what, who}, Act{stream.time, {}}).first->second;
+  Act& act = acts_.try_emplace({what, who}, Act{stream.time, {}, ""}).first->second;
+  if (renames) act.renames = TextField(line, "transaction");
   ++act.times[party_[&stream - &streams_[0]]];
+}
+
+// CommitKeys names a transaction alone: whoever told each server something else to stage in it has
+// the three hold different keys, gates or names.
+void Reconciler::TakeStaging(Stream& stream, const std::string& call, const Fields& line) {
+  const bool ok = TextField(line, "result") == "OK";
+  const std::string id = TextField(line, "transaction");
+  if (id.empty() || (!Stages(call) && call != "CommitKeys" && call != "AbortKeys")) return;
+  Staging& staging = stagings_.try_emplace(id, Staging{.time = stream.time}).first->second;
+  staging.committed |= ok && call == "CommitKeys";
+  staging.given_up |= ok ? call == "AbortKeys" : Stages(call);
+  if (!ok || !Stages(call)) return;
+  std::string& told = staging.told[party_[&stream - &streams_[0]]];
+  std::string all = absl::StrCat(told, call, TextField(line, "principal"), "\n",
+                                 TextField(line, "new_principal"), "\n");
+  if (line.contains("keys")) all += line["keys"].dump();
+  told = HashText(all).substr(0, kToldDigits);
 }
 
 void Reconciler::CompareViews(const std::string& batch, const View& view) {
@@ -274,9 +315,32 @@ void Reconciler::EndActs() {
       absl::StrAppend(&text, text.empty() ? "" : "; ", "server ", party, " has no line of it and ",
                       PresenceText(moment.presence));
     }
-    if (text.empty()) continue;
+    if (text.empty() || (!act.renames.empty() && stagings_[act.renames].given_up)) continue;
     Report({FindingKind::kAdminMissing, explained, act.time,
             explained ? text : absl::StrCat(what, " by ", who, ": ", text), {}});
+  }
+}
+
+// One whose log does not say, as one that begins later, contradicts nobody.
+void Reconciler::CompareStagings() {
+  for (const auto& [transaction, staging] : stagings_) {
+    if (!staging.committed) continue;
+    std::map<std::string, std::set<size_t>> who;
+    for (size_t party = 0; party < kServers; ++party) {
+      if (!staging.told[party].empty()) who[staging.told[party]].insert(party);
+    }
+    if (who.size() < 2) continue;
+    // Where two agree it is the third that was told something else, or says so.
+    std::string text;
+    for (const auto& [told, parties] : who) {
+      if (who.size() == 2 && parties.size() > 1) continue;
+      for (const size_t party : parties) {
+        absl::StrAppend(&text, text.empty() ? "server " : " and server ", party);
+      }
+    }
+    Report({FindingKind::kAdminMissing, false, staging.time,
+            absl::StrCat("CommitKeys transaction ", transaction, ": what was staged in it differs",
+                         " at ", text, ": mpc-admin audit show has the lines"), {}});
   }
 }
 

@@ -441,6 +441,80 @@ TEST_F(ReconcileTest, WhatOneServerRefusedOthersMayHaveDone) {
   Expect(Run(), FindingKind::kAdminMissing, false, "server 0");
 }
 
+// A rename is staged by one call, and made by the CommitKeys of its transaction.
+class RenameTest : public ReconcileTest {
+ protected:
+  void Act(int party, const std::string& call, Fields more = {},
+           const std::string& result = "OK") {
+    Fields act = {{"call", call}, {"who", "admin/kadmind"}, {"transaction", "7a"}};
+    act.update(more);
+    act["result"] = result;
+    Write(party, "admin", act);
+  }
+  void Rename(int party, const std::string& to, const std::string& result = "OK") {
+    const Fields key = {{"handle", "ab"}, {"new_handle", "cd"}, {"for_history", false}};
+    Act(party, "RenameKeys",
+        {{"principal", "alice@EXAMPLE.COM"}, {"new_principal", to}, {"keys", {key}}}, result);
+  }
+  void Stage(int party, int gate) {
+    const Fields key = {{"handle", "ab"}, {"principal", "alice@EXAMPLE.COM"}, {"gate", gate}};
+    Act(party, "StageKeys", {{"signer", "admin/root"}, {"keys", {key}}});
+  }
+};
+
+TEST_F(RenameTest, OfAllThreeIsNormal) {
+  for (int party : kAll) Rename(party, "bob@EXAMPLE.COM");
+  for (int party : kAll) Act(party, "CommitKeys", {{"count", 1}});
+  EXPECT_TRUE(Run().clean());
+}
+
+// ATTACK. One tool asks one server alone, or a server makes up that it was asked.
+TEST_F(RenameTest, ThatOnlyOneServerSaw) {
+  Rename(1, "bob@EXAMPLE.COM");
+  GoodBatch();
+  const Reconciliation result = Run();
+  Expect(result, FindingKind::kAdminMissing, false, "RenameKeys");
+  ASSERT_EQ(result.findings.size(), 1u);
+  EXPECT_THAT(result.findings[0].text, HasSubstr("by admin/kadmind: server 0 has no line of it"));
+  EXPECT_THAT(result.findings[0].text, HasSubstr("bob@EXAMPLE.COM"));
+}
+
+// ATTACK. The same transaction, and another new name at one of them: who asks is bob here and root
+// there.
+TEST_F(RenameTest, ThatServersWereToldDifferently) {
+  for (int party : kAll) Rename(party, party == 1 ? "root@EXAMPLE.COM" : "bob@EXAMPLE.COM");
+  for (int party : kAll) Act(party, "CommitKeys", {{"count", 1}});
+  const Reconciliation result = Run();
+  Expect(result, FindingKind::kAdminMissing, false, "transaction");
+  ASSERT_EQ(result.findings.size(), 3u) << "what one was told, what the others were, and the keys";
+  EXPECT_THAT(result.findings[0].text, HasSubstr("server 1"));
+}
+
+// ATTACK. The same transaction and handles, and a gate that one server alone was told.
+TEST_F(RenameTest, KeysStagedDifferentlyAreFoundToo) {
+  for (int party : kAll) Stage(party, 1);
+  for (int party : kAll) Act(party, "CommitKeys", {{"count", 1}});
+  EXPECT_TRUE(Run().clean());
+  for (int party : kAll) {
+    Act(party, "StageKeys",
+        {{"transaction", "7b"}, {"keys", {{{"handle", "ef"}, {"gate", party == 2 ? 3 : 1}}}}});
+  }
+  for (int party : kAll) Act(party, "CommitKeys", {{"transaction", "7b"}});
+  const Reconciliation result = Run();
+  Expect(result, FindingKind::kAdminMissing, false, "7b");
+  ASSERT_EQ(result.findings.size(), 1u);
+  EXPECT_THAT(result.findings[0].text, HasSubstr("server 2"));
+}
+
+// A refresh in between has one server refuse; the tool takes it all back and begins again.
+TEST_F(RenameTest, ThatWasGivenUpIsNormal) {
+  Rename(0, "bob@EXAMPLE.COM");
+  Rename(1, "bob@EXAMPLE.COM", "ABORTED");
+  Rename(2, "bob@EXAMPLE.COM");
+  for (int party : {0, 2}) Act(party, "AbortKeys", {{"count", 1}});
+  EXPECT_TRUE(Run().clean());
+}
+
 // ---- Spans ----
 
 TEST_F(ReconcileTest, OnlyTheSpanAskedForIsReported) {

@@ -125,13 +125,17 @@ absl::Status AdminClient::RestoreKeys(absl::Span<const v1::NamedKey> keys, absl:
   return result;
 }
 
-absl::StatusOr<size_t> AdminClient::CollectKeys(absl::Duration timeout) {
+absl::StatusOr<size_t> AdminClient::CollectKeys(size_t most, absl::Duration timeout) {
   size_t collected = 0;
   for (bool more = true; more;) {
     ASSIGN_OR_RETURN(const v1::CollectKeysReply reply, Call("CollectKeys", &AdminStub::CollectKeys,
                                                             v1::CollectKeysRequest(), timeout));
     collected += reply.collected();
-    more = reply.more() && reply.collected() > 0;
+    more = reply.more();
+    if (collected > most || (more && reply.collected() < limits::kCollectAtOnce)) {
+      return absl::DataLossError(absl::StrCat("server ", name_, ": its collecting does not end: ",
+                                              collected, " keys, it says, and more"));
+    }
   }
   return collected;
 }
@@ -139,6 +143,18 @@ absl::StatusOr<size_t> AdminClient::CollectKeys(absl::Duration timeout) {
 absl::StatusOr<std::vector<v1::KeyInfo>> AdminClient::ListKeys(const std::string& principal,
                                                                Listed listed,
                                                                absl::Duration timeout) {
+  if (principal.empty()) return absl::InternalError("whose keys are to be listed?");
+  return ListPages(principal, listed, kMostListed, timeout);
+}
+
+absl::StatusOr<std::vector<v1::KeyInfo>> AdminClient::ListAllKeys(Listed listed, size_t most,
+                                                                  absl::Duration timeout) {
+  return ListPages("", listed, std::max(most, kMostListed), timeout);
+}
+
+absl::StatusOr<std::vector<v1::KeyInfo>> AdminClient::ListPages(const std::string& principal,
+                                                                Listed listed, size_t most,
+                                                                absl::Duration timeout) {
   v1::ListKeysRequest request;
   request.set_principal(principal);
   request.set_staged(listed == Listed::kStaged);
@@ -148,7 +164,7 @@ absl::StatusOr<std::vector<v1::KeyInfo>> AdminClient::ListKeys(const std::string
   const absl::Time end = principal.empty() ? absl::InfiniteFuture()
                                            : absl::Now() + kCallsOfAList * timeout;
   for (;;) {
-    const size_t most = kMostListed + (principal.empty() ? keys.size() : 0);
+    const size_t before = keys.size();
     std::string next, foreign;
     RETURN_IF_ERROR(Run("ListKeys", timeout, [&](grpc::ClientContext* context) {
       const auto reader = stub_->ListKeys(context, request);
@@ -165,9 +181,11 @@ absl::StatusOr<std::vector<v1::KeyInfo>> AdminClient::ListKeys(const std::string
       const grpc::Status status = reader->Finish();
       return keys.size() > most ? grpc::Status::OK : status;
     }));
-    if (keys.size() > most || absl::Now() > end) {
-      return absl::DataLossError(
-          absl::StrCat("server ", name_, ": the list of keys does not end"));
+    // Of everybody's keys a server lists as many as it looks at; of one principal's perhaps none.
+    const bool full = !principal.empty() || keys.size() - before >= limits::kMaxListKeysPerCall;
+    if (keys.size() > most || absl::Now() > end || (!next.empty() && !full)) {
+      return absl::DataLossError(absl::StrCat(
+          "server ", name_, ": the list of keys does not end: ", keys.size(), " keys, and more"));
     }
     // It would have the caller do to somebody else's keys what he means for these.
     if (!foreign.empty()) {
@@ -176,7 +194,7 @@ absl::StatusOr<std::vector<v1::KeyInfo>> AdminClient::ListKeys(const std::string
     }
     if (next.empty()) return keys;
     if (next <= request.from()) {
-      return absl::InternalError(absl::StrCat("server ", name_, ": the list of keys goes back"));
+      return absl::DataLossError(absl::StrCat("server ", name_, ": the list of keys goes back"));
     }
     request.set_from(next);
   }

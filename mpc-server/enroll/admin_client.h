@@ -77,8 +77,14 @@ class AdminClient {
   absl::Status DeleteKeys(absl::Span<const v1::NamedKey> keys, Deletion how,
                           absl::Duration timeout);
   absl::Status RestoreKeys(absl::Span<const v1::NamedKey> keys, absl::Duration timeout);
-  // All that are due. Like the next one in as many calls as it takes, each within `timeout`.
-  absl::StatusOr<size_t> CollectKeys(absl::Duration timeout);
+  // All that are due, and all keys of everybody: in as many calls as it takes, each within
+  // `timeout`. A server that says that it has more than `most` is refused (DataLoss), as is one
+  // that says that there is more and does not fill its answer: who lies goes on for ever. See
+  // AdminServers::MostKeys().
+  absl::StatusOr<size_t> CollectKeys(size_t most, absl::Duration timeout);
+  absl::StatusOr<std::vector<v1::KeyInfo>> ListAllKeys(Listed listed, size_t most,
+                                                       absl::Duration timeout);
+  // One principal's.
   absl::StatusOr<std::vector<v1::KeyInfo>> ListKeys(const std::string& principal, Listed listed,
                                                     absl::Duration timeout);
   // FailedPrecondition, and no key is changed: one is another principal's.
@@ -90,6 +96,8 @@ class AdminClient {
   const std::string& certificate_name() const { return certificate_name_; }
 
  private:
+  absl::StatusOr<std::vector<v1::KeyInfo>> ListPages(const std::string& principal, Listed listed,
+                                                     size_t most, absl::Duration timeout);
   absl::Status Refusal(const char* what,
                        const google::protobuf::RepeatedPtrField<v1::RefusedKey>& refused) const;
   absl::Status Run(const char* what, absl::Duration timeout,
@@ -133,6 +141,11 @@ class AdminServers {
   // They said that they work together: each is connected to the others, has its store, and is
   // neither quarantined nor otherwise unfit.
   bool Ready() const;
+
+  // How many keys each may say that it has, by party: four times as many as the fuller one of the
+  // two others, and some. One server that lies makes nobody's bound too small, and has no say in
+  // its own.
+  absl::StatusOr<std::array<size_t, 3>> MostKeys(absl::Duration timeout);
 
   // Runs `call` for the three parties at once and returns when all are back; by party.
   std::array<absl::Status, 3> OnAll(

@@ -24,6 +24,11 @@ namespace mpckdc::enroll {
 
 namespace {
 
+// One that was down has deleted keys that the others have collected; one that lost its disk has
+// few; and keys come in while they are listed.
+constexpr size_t kManyMore = 4;
+constexpr size_t kSomeMore = size_t{1} << 18;
+
 using grpc::experimental::CertificateVerifier;
 using grpc::experimental::ExternalCertificateVerifier;
 using grpc::experimental::TlsCustomVerificationCheckRequest;
@@ -244,6 +249,23 @@ absl::Status AdminServers::Adopt(const std::array<v1::StatusReply, 3>& replies, 
     target_.package_keys[party] = status_[party].package_key();
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::array<size_t, 3>> AdminServers::MostKeys(absl::Duration timeout) {
+  std::array<uint64_t, 3> has = {};
+  for (const absl::Status& s : OnAll([&](int party, AdminClient& server) -> absl::Status {
+         ASSIGN_OR_RETURN(const v1::StatusReply status, server.GetStatus(timeout));
+         // A number that no memory holds is a lie, and must not wrap round.
+         has[party] = std::min<uint64_t>(status.keys(), uint64_t{1} << 40);
+         return absl::OkStatus();
+       })) {
+    RETURN_IF_ERROR(s);
+  }
+  std::array<size_t, 3> most;
+  for (size_t party = 0; party < most.size(); ++party) {
+    most[party] = kManyMore * std::max(has[(party + 1) % 3], has[(party + 2) % 3]) + kSomeMore;
+  }
+  return most;
 }
 
 bool AdminServers::Ready() const {

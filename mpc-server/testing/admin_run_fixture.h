@@ -7,12 +7,15 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <functional>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -53,6 +56,7 @@ inline std::string KeytabEntry(const std::string& name, int enctype, const std::
 struct FakeKdb {
   absl::StatusOr<std::string> Run(const std::vector<std::string>& arguments,
                                   const std::string& input) {
+    if (arguments[0].starts_with("set-handles") && before_set) std::exchange(before_set, nullptr)();
     // As processes wait for the database's lock: mpc-admin has some written while it plans others.
     absl::MutexLock lock(database.get());
     const std::string& command = arguments[0];
@@ -64,7 +68,9 @@ struct FakeKdb {
       return absl::NotFoundError("no principal");
     }
     if (command == "set-handles" && (fail_set.ok() || set_all_the_same)) {
-      Set(arguments[1], nlohmann::json::parse(input));
+      const nlohmann::json fresh = nlohmann::json::parse(input);
+      if (!AsExpected(arguments[1], fresh)) return absl::FailedPreconditionError(kChanged);
+      Set(arguments[1], fresh);
     }
     if (command == "set-handles" && !fail_set.ok()) return fail_set;
     std::string answer;
@@ -75,6 +81,10 @@ struct FakeKdb {
       if (fail_set_after.has_value() && (*fail_set_after)-- == 0) {
         fail_set_after.reset();
         return absl::UnavailableError("mpc-kdb was ended by signal 9");
+      }
+      if (!AsExpected(request["principal"], request)) {
+        absl::StrAppendFormat(&answer, R"({"error": "%s", "not_found": false})" "\n", kChanged);
+        continue;
       }
       const bool refused = request["principal"] == fail_one;
       if (!refused) Set(request["principal"], request);
@@ -110,6 +120,22 @@ struct FakeKdb {
       plan["enctypes"].push_back({{"enctype", enctype}, {"salt_type", 0}, {"salt", salt}});
     }
     return plan;
+  }
+
+  static constexpr char kChanged[] = "its keys were changed meanwhile";
+  // As mpc-kdb looks at it under the database's lock.
+  bool AsExpected(const std::string& principal, const nlohmann::json& fresh) {
+    if (!fresh.contains("expected")) return true;
+    const auto found = principals.find(principal);
+    if (found == principals.end()) return !fresh["expected"]["exists"].get<bool>();
+    uint32_t kvno = 0;
+    std::set<std::string> handles;
+    for (const v1::KeyInfo& key : found->second) {
+      kvno = std::max(kvno, key.kvno());
+      handles.insert(Hex(key.handle()));
+    }
+    return fresh["expected"]["exists"] == true && fresh["expected"]["kvno"] == kvno &&
+           fresh["expected"]["handles"].get<std::set<std::string>>() == handles;
   }
 
   void Set(const std::string& principal, const nlohmann::json& fresh) {
@@ -155,6 +181,7 @@ struct FakeKdb {
   std::optional<int> fail_set_after;   // principals of many; then it fails as a whole
   std::optional<int> fail_list_after;  // lists
   std::string fail_one;                // of many: refused alone
+  std::function<void()> before_set;  // once: what others do when the new keys are on the servers
   // While a program runs; a copy's too.
   std::shared_ptr<absl::Mutex> database = std::make_shared<absl::Mutex>();
 };
