@@ -5,6 +5,7 @@ to decode.
     own_curve()             a key with a curve of its own, over the prime 8073 * 2^648 + 1, and a compressed
                             point: 2.4 s for 641 bytes of certificate
     compressed()            a compressed point of P-224: 10 ms for 122 bytes
+    certificate(key)        DER
     signed_data(keys, content)     CMS with a certificate for each, and no signature; None: without content
     unsigned(content)              CMS of content that is not said to be signed; None: without
     login(realm, user, cms)        AS-REQ
@@ -52,7 +53,7 @@ def compressed():
                 bytes.fromhex('02b70e0cbd6bb4bf7f321390b94a03c1d356c21122343280d6115c1d21'))
 
 
-def _certificate(key):
+def certificate(key):
     algorithm, name = der.sequence(ECDSA_SHA256), der.sequence()
     times = der.sequence(der.wrap(UTC_TIME, b'250101000000Z'), der.wrap(UTC_TIME, b'350101000000Z'))
     tbs = der.sequence(der.integer(1), algorithm, name, times, name, key)
@@ -65,7 +66,7 @@ def unsigned(content):
 
 
 def signed_data(keys=(), content=b'noise'):
-    certificates = [der.field(0, *map(_certificate, keys))] if keys else []
+    certificates = [der.field(0, *map(certificate, keys))] if keys else []
     data = der.sequence(der.integer(3), der.wrap(SET), unsigned(content), *certificates,
                         der.wrap(SET))
     return der.sequence(_object('2a864886f70d010702'), der.field(0, data))

@@ -3,9 +3,13 @@
 nobody else meanwhile:
 
     nothing in it     where there should be content, a null pointer is followed: the KDC is gone
-    slow keys         OpenSSL decodes keys before anything is verified: 2.4 s for 641 bytes, of 1 MB"""
+    slow keys         OpenSSL decodes keys before anything is verified: 2.4 s for 641 bytes, of 1 MB
+
+At the servers' ports TLS decodes what a stranger shows, too: that is a limit, see deploy/THREAT-MODEL.md."""
 
 import socket
+import ssl
+import subprocess
 import time
 
 import pytest
@@ -87,3 +91,31 @@ def test_nothing_in_it(live, kdc, cms):
     time.sleep(0.5)  # a process that ends takes a moment
     assert kdc.is_running() and answer
     assert error_of(live, request) == PREAUTH_FAILED
+
+
+def time_of_a_stranger(live, chain, key):
+    """Of the handshake of a certificate that the server does not know, at P0."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    context.set_alpn_protocols(['h2'])
+    context.load_cert_chain(chain, key)
+    begin = time.monotonic()
+    with socket.create_connection(('127.0.0.1', live.ports.clients[0]), 60) as plain:
+        try:
+            with context.wrap_socket(plain) as stream:
+                stream.recv(1)
+        except OSError:
+            pass
+    return time.monotonic() - begin
+
+
+def test_at_a_servers_port(live, tmp_path):
+    """A limit: one thread of the server is his for as long as the key takes."""
+    own, key, chain = (tmp_path / name for name in ('own.pem', 'key.pem', 'chain.pem'))
+    subprocess.run(['openssl', 'req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256',
+                    '-nodes', '-subj', '/CN=stranger', '-keyout', key, '-out', own],
+                   check=True, stderr=subprocess.DEVNULL)
+    slow = ssl.DER_cert_to_PEM_cert(slow_keys.certificate(slow_keys.own_curve()))
+    chain.write_text(own.read_text() + slow)
+    assert time_of_a_stranger(live, chain, key) > time_of_a_stranger(live, own, key) + 1
+    live.kinit('alice', PASSWORD)
