@@ -90,6 +90,10 @@ def login_with_many(realm, user, count):
     return _request(AS_REQ, many, request_body(realm, f'krbtgt/{realm}', -24002, user))
 
 
+def as_request(body, *elements):
+    return _request(AS_REQ, elements, body)
+
+
 def guess(realm, user, *more):
     stamp = padata(PA_ENC_TIMESTAMP, encrypted(18, _garbage_timestamp(18)))
     return _request(AS_REQ, (stamp, *more), request_body(realm, f'krbtgt/{realm}', 18, user))

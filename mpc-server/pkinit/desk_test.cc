@@ -11,6 +11,7 @@
 #include "mpc-server/base/limits.h"
 #include "mpc-server/testing/folder.h"
 #include "mpc-server/testing/pkinit.h"
+#include "mpc-server/testing/slow_keys.h"
 
 namespace mpckdc {
 namespace {
@@ -91,6 +92,19 @@ TEST_F(DeskTest, AFloodKeepsOnlyItsSenderWaiting) {
   const absl::MutexLock lock(&mutex);
   EXPECT_GT(over, 0u);
   EXPECT_LT(answered, limits::kMaxProofsWaiting);  // most of them still wait
+}
+
+// Nobody vouches for these certificates: to decode their keys would take OpenSSL 20 s.
+TEST_F(DeskTest, KeysThatTakeLongToDecodeKeepNobodyWaiting) {
+  CertificateDesk desk(options_, &SystemClock());
+  ASSERT_TRUE(desk.Load().ok());
+  const std::vector<std::string> slow(8, CertificateOfKey(KeyOfItsOwnCurve()));
+  const CertificateProof good = SignLogin(authority_.Issue());
+  const absl::Time begin = absl::Now();
+  desk.Verify("flood", {PaPkAsReq(CmsWith(slow)), good.request_body}, absl::InfiniteFuture(),
+              [](const CertificateFinding&) {});
+  EXPECT_TRUE(Ask(desk, good).judgement.ok());
+  EXPECT_LT(absl::Now() - begin, absl::Seconds(2));
 }
 
 TEST_F(DeskTest, WhatIsLeftIsAnsweredAtTheEnd) {

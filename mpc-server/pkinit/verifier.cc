@@ -11,6 +11,7 @@
 #include "mpc-server/base/limits.h"
 #include "mpc-server/base/sha256.h"
 #include "mpc-server/base/status_macros.h"
+#include "mpc-server/pkinit/cms_outline.h"
 #include "mpc-server/pkinit/request.h"
 
 namespace mpckdc {
@@ -183,15 +184,12 @@ absl::Status PkinitVerifier::CheckChain(X509* signer, STACK_OF(X509) * sent,
 // The AuthPack, if its signature is good, by a certificate of ours.
 absl::StatusOr<std::string> PkinitVerifier::SignedContent(absl::string_view der, absl::Time now,
                                                           X509Ptr* signer) const {
+  RETURN_IF_ERROR(CheckOutline(der));
   ASSIGN_OR_RETURN(const CmsPtr cms, DecodeCms(der));
   ASSIGN_OR_RETURN(CMS_SignerInfo* const info, OnlySigner(cms.get()));
   RETURN_IF_ERROR(CheckDigest(info, options_.allow_sha1));
   const X509StackPtr sent(CMS_get1_certs(cms.get()));
   const int count = sent == nullptr ? 0 : sk_X509_num(sent.get());
-  if (count > limits::kMaxProofCertificates) {
-    return Refused(absl::StrCat(count, " certificates in signedAuthPack, at most ",
-                                limits::kMaxProofCertificates));
-  }
   for (int i = 0; i < count && *signer == nullptr; ++i) {
     X509* const one = sk_X509_value(sent.get(), i);
     if (CMS_SignerInfo_cert_cmp(info, one) != 0) continue;
@@ -203,7 +201,7 @@ absl::StatusOr<std::string> PkinitVerifier::SignedContent(absl::string_view der,
     return Refused(absl::StrCat("the certificate of ", SubjectOf(signer->get()),
                                 " is not good here: ", s.message()));
   }
-  // Only now: keys that nobody vouches for are not worked with.
+  // Only now: keys that nobody vouches for are decoded, in little time, and not worked with.
   CMS_SignerInfo_set1_signer_cert(info, signer->get());
   const BioPtr out(BIO_new(BIO_s_mem()));
   const unsigned flags = CMS_NO_SIGNER_CERT_VERIFY | CMS_BINARY;

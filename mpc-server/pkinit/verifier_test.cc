@@ -11,11 +11,13 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "mpc-server/base/der.h"
 #include "mpc-server/base/limits.h"
 #include "mpc-server/pkinit/request.h"
 #include "mpc-server/testing/folder.h"
 #include "mpc-server/testing/mutations.h"
 #include "mpc-server/testing/pkinit.h"
+#include "mpc-server/testing/slow_keys.h"
 
 namespace mpckdc {
 namespace {
@@ -275,6 +277,32 @@ TEST_F(VerifierTest, Limits) {
   CertificateProof proof = SignLogin(alice);
   proof.pa_pk_as_req.append(limits::kMaxProofBytes, 'x');
   ExpectRefused(proof, "at most 32768");
+}
+
+// Decoded, each of these would take seconds, and keys are decoded before anything is verified.
+TEST_F(VerifierTest, KeysThatTakeLongToDecode) {
+  const std::string body = SignLogin(authority_.Issue()).request_body;
+  const std::vector<std::string> slow = {CertificateOfKey(KeyOfItsOwnCurve())};
+  const std::vector<std::string> many(250, CertificateOfKey(CompressedKey()));
+  const absl::Time begin = absl::Now();
+  for (const bool with_lengths : {true, false}) {
+    ExpectRefused({PaPkAsReq(CmsWith(slow, with_lengths)), body}, "a curve without a name");
+    ExpectRefused({PaPkAsReq(CmsWith(many, with_lengths)), body}, "250 certificates");
+  }
+  ExpectRefused({PaPkAsReq(EnvelopedWith(slow)), body}, "not signed data");
+  EXPECT_LT(absl::Now() - begin, absl::Seconds(2));
+}
+
+// CMS may be in BER, whose lengths need not be said.
+TEST_F(VerifierTest, AMessageInBer) {
+  const LoginOptions login;
+  const std::string body = RequestBodyDer(login);
+  const std::string cms = SignCms(AuthPackDer(login, body), authority_.Issue());
+  DerReader in(*OnlyDer(der::kSequence, cms));
+  const std::string object(*in.Take(der::kObject)), data(*in.Take(der::Field(0)));
+  const std::string end(4, '\0');
+  ExpectGood({PaPkAsReq(absl::StrCat("\x30\x80", Der(der::kObject, object), "\xa0\x80", data, end)),
+              body});
 }
 
 // Whoever sends it again may write what is not signed in another way; the id stays.
