@@ -134,7 +134,7 @@ bench-network: bench-program
 	@$(PYTHON) integration-tests/wire/bench_network.py $(NETWORK)
 
 # What make test draws fewer cases of (testing/long_tests.h), and realms (realm/long_tests.py).
-LONG_UNIT  := plugin_kdb_module plugin_kdb_closed plugin_kdb_rename hand_over proof_control lies bench_program garbled_any_bytes share_store
+LONG_UNIT  := cts_engine plugin_kdb_module plugin_kdb_closed plugin_kdb_rename hand_over proof_control lies bench_program garbled_any_bytes share_store
 # Whose tests say that some of them are long.
 LONG_REALM = $(shell grep -lE 'long_tests|MPCKDC_LONG' integration-tests/*/*_test.py)
 space := $(subst ,, )
