@@ -24,6 +24,7 @@
 #include "mpc-server/service/sd_notify.h"
 #include "mpc-server/service/server.h"
 #include "mpc-server/service/tls13.h"
+#include "mpc-server/service/tls_keys.h"
 
 ABSL_FLAG(std::string, config, "", "the configuration file (TOML)");
 ABSL_FLAG(bool, migrate, false,
@@ -138,6 +139,7 @@ int Run(const mpckdc::Config& config, const Hardening& hardening) {
   absl::Status log = mpckdc::StartLog({config.log.level, config.log.json, config.log.file});
   if (!log.ok()) return Fail(log, kFailed);
   hardening.Tell();
+  if (absl::Status s = mpckdc::TlsLooksAtKeys(); !s.ok()) mpckdc::Log().warn("{}", mpckdc::Text(s));
   auto server = mpckdc::Server::Start(config);
   if (!server.ok()) {
     mpckdc::Log().error("cannot start: {}", mpckdc::Text(server.status()));

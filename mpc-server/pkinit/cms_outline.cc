@@ -7,17 +7,15 @@
 
 #include "absl/strings/str_cat.h"
 #include "mpc-server/base/der.h"
+#include "mpc-server/base/key_outline.h"
 #include "mpc-server/base/limits.h"
-#include "mpc-server/base/status_macros.h"
 
 namespace mpckdc {
 namespace {
 
-// 1.2.840.113549.1.7.2 and 1.2.840.10045.2.1
+// 1.2.840.113549.1.7.2
 constexpr absl::string_view kSignedData("\x2a\x86\x48\x86\xf7\x0d\x01\x07\x02", 9);
-constexpr absl::string_view kEcPublicKey("\x2a\x86\x48\xce\x3d\x02\x01", 7);
-constexpr uint8_t kSet = 0x31, kBits = 0x03;
-constexpr char kFullPoint = 0x04;
+constexpr uint8_t kSet = 0x31;
 // Elements in each other whose lengths are not said; OpenSSL's own bound is 30.
 constexpr int kMaxDepth = 30;
 
@@ -91,44 +89,6 @@ std::optional<absl::string_view> BerReader::UpToEnd(int depth) {
   return contents;
 }
 
-// SubjectPublicKeyInfo SEQUENCE { SEQUENCE { algorithm OBJECT IDENTIFIER, parameters },
-// subjectPublicKey BIT STRING }
-absl::Status CheckKey(absl::string_view key_info) {
-  const auto unreadable = [] {
-    return absl::PermissionDeniedError("a key in signedAuthPack cannot be read");
-  };
-  DerReader in(key_info);
-  const auto algorithm = in.Take(der::kSequence);
-  if (!algorithm) return unreadable();
-  DerReader parts(*algorithm);
-  const auto object = parts.Take(der::kObject);
-  if (!object) return unreadable();
-  if (*object != kEcPublicKey) return absl::OkStatus();
-  if (!parts.Take(der::kObject) || !parts.AtEnd()) {
-    return absl::PermissionDeniedError("a key in signedAuthPack is of a curve without a name");
-  }
-  const auto bits = in.Take(kBits);
-  if (!bits || bits->size() < 2) return unreadable();
-  if ((*bits)[1] == kFullPoint) return absl::OkStatus();
-  return absl::PermissionDeniedError("a key in signedAuthPack is a compressed point");
-}
-
-// Certificate SEQUENCE { TBSCertificate SEQUENCE { version [0] OPTIONAL, serialNumber, signature,
-// issuer, validity, subject, subjectPublicKeyInfo, .. }, .. }
-absl::Status CheckCertificate(absl::string_view certificate) {
-  const auto tbs = DerReader(certificate).Take(der::kSequence);
-  if (tbs) {
-    DerReader in(*tbs);
-    if (in.At(der::Field(0))) in.Take(der::Field(0));
-    const bool there = in.Take(der::kInteger) && in.Take(der::kSequence) &&
-                       in.Take(der::kSequence) && in.Take(der::kSequence) &&
-                       in.Take(der::kSequence);
-    const auto key_info = there ? in.Take(der::kSequence) : std::nullopt;
-    if (key_info) return CheckKey(*key_info);
-  }
-  return absl::PermissionDeniedError("a certificate in signedAuthPack cannot be read");
-}
-
 // Of ContentInfo SEQUENCE { contentType, [0] SignedData SEQUENCE { version, digestAlgorithms SET,
 // encapContentInfo SEQUENCE, certificates [0] IMPLICIT SET OPTIONAL, .. } } the certificates,
 // nothing where there are none. Of other contents OpenSSL decodes certificates elsewhere.
@@ -162,7 +122,10 @@ absl::Status CheckOutline(absl::string_view cms) {
   }
   for (BerReader in(*certificates); !in.AtEnd();) {
     const auto one = in.Next();
-    if (one->tag == der::kSequence) RETURN_IF_ERROR(CheckCertificate(one->contents));
+    if (one->tag != der::kSequence) continue;
+    if (absl::Status s = CheckCertificateKey(one->contents); !s.ok()) {
+      return absl::PermissionDeniedError(absl::StrCat("in signedAuthPack, ", s.message()));
+    }
   }
   return absl::OkStatus();
 }

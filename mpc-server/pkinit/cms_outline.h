@@ -1,14 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is in a CMS message, before OpenSSL decodes it. With each certificate OpenSSL decodes its
-// key, whoever vouches for it or nobody, and an elliptic curve may come with the key, made so that
-// one square root takes seconds:
-//
-//     a curve of the sender's, over the prime 8073 * 2^648 + 1     2,400 ms     641 bytes
-//     a point of P-224 that is compressed                             10 ms     122 bytes
-//     any other key                                                    1 ms
-//
-// (Of a certificate, by OpenSSL 3.0.19.) 32 KiB of such certificates would be two minutes.
+// What is in a CMS message, before OpenSSL decodes it: of 32 KiB of certificates with keys that
+// take long (base/key_outline.h) it would make two minutes.
 #ifndef MPC_SERVER_PKINIT_CMS_OUTLINE_H_
 #define MPC_SERVER_PKINIT_CMS_OUTLINE_H_
 
