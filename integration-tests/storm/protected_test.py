@@ -7,10 +7,12 @@ import json
 import pytest
 
 import storm
+from long_tests import some
 from storm import PASSWORD, SERVICE, USERS, make_keytab, user_name
 
 GCM = ['aes128-gcm', 'aes256-gcm']
-STANDARD = ['aes128-cts', 'aes256-cts', 'aes128-sha2', 'aes256-sha2']
+STANDARD = some(['aes128-cts', 'aes256-cts', 'aes128-sha2', 'aes256-sha2'],
+                short=['aes256-cts', 'aes256-sha2'])
 
 
 @pytest.fixture
@@ -56,11 +58,11 @@ def test_logins_under_the_standard_enctypes(ours_standard, enctype):
     assert counts['failed'] == 0 and counts['wrong_answers'] == 0
 
 
-@pytest.mark.parametrize('realm, enctype, krbtgt, blocks', [
-    *(('ours', enctype, enctype, {'keystream': 33, 'tags': 4}) for enctype in GCM),
-    *(('ours_standard', enctype, 'aes128-gcm', {'keystream': 12, 'tags': 1, 'cbc': 21})
-      for enctype in STANDARD)])
-def test_jobs_agree_with_the_oracle(request, realm, enctype, krbtgt, blocks):
+@pytest.mark.parametrize('enctype', [*GCM, *STANDARD])
+def test_jobs_agree_with_the_oracle(request, enctype):
+    realm, krbtgt, blocks = (
+        ('ours', enctype, {'keystream': 33, 'tags': 4}) if enctype in GCM else
+        ('ours_standard', 'aes128-gcm', {'keystream': 12, 'tags': 1, 'cbc': 21}))
     live = request.getfixturevalue(realm)
     pids = [argument for party, server in enumerate(live.servers)
             for argument in ('--pid', f'p{party}={server.pid()}')]
