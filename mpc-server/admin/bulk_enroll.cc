@@ -17,6 +17,7 @@
 #include "mpc-server/admin/terminal.h"
 #include "mpc-server/base/limits.h"
 #include "mpc-server/base/status_macros.h"
+#include "mpc-server/enroll/strictest_gate.h"
 #include "mpc-server/enroll/transaction.h"
 
 namespace mpckdc::admin {
@@ -248,16 +249,17 @@ absl::Status BulkEnroll::FinishWriting() {
 // ---- Gates ----
 
 // They were read before the first was replaced. Whoever has set one since did so with the keys that
-// he saw.
+// he saw. Only narrower: should the old keys be gone by now, a server that lies could list one.
 void BulkEnroll::NarrowGates() {
   if (replaced_.empty()) return;
   absl::StatusOr<NewestByPrincipal> now = ListNewest(session_, "", tally_.handles);
   absl::Status s = now.status();
   for (const KdbNewKeys& fresh : replaced_) {
     if (!now.ok() || !now->contains(fresh.principal)) continue;
-    const v1::Gate gate =
-        PowersFor(session_.options, fresh.principal, now->at(fresh.principal)).gate;
-    if (gate == fresh.keys[0].gate()) continue;
+    const v1::Gate given = fresh.keys[0].gate();
+    const v1::Gate gate = enroll::StrictestGate(
+        {given, PowersFor(session_.options, fresh.principal, now->at(fresh.principal)).gate});
+    if (gate == given) continue;
     s.Update(session_.OnAll([&](int, enroll::AdminClient& server) {
       return server.SetPolicy(fresh.principal, HandlesOf(fresh.keys), gate,
                               session_.config.timeout);

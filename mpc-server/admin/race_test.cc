@@ -177,5 +177,23 @@ TEST_F(RaceTest, NorDoesARunOverManyLoseIt) {
   }
 }
 
+// Gates are looked at once more when old keys are deleted, and one server lists another one.
+TEST_F(RaceTest, NorDoesAServerThatLiesWidenIt) {
+  Enroll(0, "alice");
+  Expect(0, {"policy", "alice", "--gate", "pkinit"});
+  v1::SharePackage invented = realm_.servers[1]->committed()[Named()[0]];
+  invented.mutable_info()->set_handle(std::string(16, 'i'));
+  invented.mutable_info()->set_gate(v1::GATE_TIMESTAMP);
+  realm_.servers[1]->set_fault([=, this](When when, const std::string& called) {
+    if (when == When::kBefore && called == "DeleteKeys") realm_.servers[1]->Plant(invented);
+    return grpc::Status::OK;
+  });
+  Expect(0, {"enroll", "--all", "--replace", "--delete-old", "--keytab", Keytab()}, {"1 enrolled"});
+  ASSERT_TRUE(realm_.servers[1]->committed().contains(std::string(16, 'i')));
+  for (const std::string& handle : Named()) {
+    EXPECT_EQ(realm_.servers[2]->committed()[handle].info().gate(), v1::GATE_PKINIT);
+  }
+}
+
 }  // namespace
 }  // namespace mpckdc::admin
