@@ -245,8 +245,8 @@ TEST(Report, SurvivesItsFile) {
 // ---- Controls ----
 
 // The first violation of the first of some seeds that has one.
-std::string Breaks(const Controls& controls, uint64_t seeds = 20) {
-  for (uint64_t seed = 1; seed <= seeds; ++seed) {
+std::string Breaks(const Controls& controls, uint64_t last = 20, uint64_t first = 1) {
+  for (uint64_t seed = first; seed <= last; ++seed) {
     const Outcome outcome = World({.seed = seed, .controls = controls}).Run();
     if (!outcome.violations.empty()) return outcome.violations[0];
   }
@@ -270,7 +270,8 @@ TEST(SimControl, AStoreThatLosesCommitsIsSeen) {
 }
 
 TEST(SimControl, AStoreThatKeepsWhatWasDeletedIsSeen) {
-  EXPECT_THAT(Breaks({.disk = {.keeps_deleted = true}}, 100), HasSubstr("was taken back"));
+  // Few seeds see it; the first is 36.
+  EXPECT_THAT(Breaks({.disk = {.keeps_deleted = true}}, 135, 36), HasSubstr("was taken back"));
 }
 
 TEST(SimControl, AServerThatCollectsDeletedKeysAtOnceIsSeen) {
