@@ -260,8 +260,8 @@ absl::Status KdbSession::CheckExpected(krb5_db_entry* entry, const NewHandles& h
     return absl::OkStatus();
   }
   return absl::AbortedError(
-      "its keys were changed meanwhile: nothing was written; run the same command again. If it says "
-      "so each time, a directory has two entries of this name: deploy/ldap.md");
+      "its keys were changed meanwhile: nothing was written; run the same command again. If it "
+      "says so each time, a directory has two entries of this name: deploy/ldap.md");
 }
 
 std::vector<absl::Status> KdbSession::SetHandlesOfMany(absl::Span<const NewHandles> principals) {

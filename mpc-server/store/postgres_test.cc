@@ -264,8 +264,8 @@ TEST_F(PostgresTest, SlowWritersAreNamed) {
   TimeUntilOk([&] { return Insert(*engine, "c"); });
 }
 
-// The database has no connection left for this server beyond those that it has. Who needs one more waits
-// for one of these: it is no outage.
+// The database has no connection left for this server beyond those that it has. Who needs one more
+// waits for one of these: it is no outage.
 TEST_F(PostgresTest, WhereNoConnectionIsLeftOneWaitsForAnother) {
   auto engine = *Open();
   ASSERT_TRUE(Insert(*engine, "a").ok());
