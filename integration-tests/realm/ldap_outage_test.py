@@ -130,6 +130,20 @@ def test_slapd_is_killed_and_comes_back(live):
     live.kinit('mia', 'second')
 
 
+def test_krb5kdc_is_started_while_slapd_is_away(live):
+    """As a stock one it says so and ends: who started it must do so again."""
+    live.directory.kill()
+    starting = another_kdc(live, live.directory.uri)
+    with pytest.raises(AssertionError):
+        starting.__enter__()
+    said = (live.log_dir / 'kdc2.log').read_text()
+    assert "Cannot bind to LDAP server" in said and "Can't contact LDAP server" in said, said
+    live.directory.start()
+    live.kadmin_local('addprinc -pw first una')
+    with another_kdc(live, live.directory.uri) as environment:
+        live.kinit('una', 'first', env=environment)
+
+
 def test_slapd_stands_still_for_a_while(live):
     live.kadmin_local('addprinc -pw first mona')
     live.kinit('mona', 'first')

@@ -345,6 +345,61 @@ def test_a_name_that_is_moved_in_the_directory(live):
         live.admin('doctor', '--fix', check=False)
 
 
+def test_two_entries_of_one_name(live):
+    """Who copies an entry by hand: the KDC takes one of the two, and new keys are refused with what is wrong."""
+    live.kadmin_local('addprinc -pw first twin')
+    entry = live.entry('twin')
+    values = '\n'.join(f'{name}:: {base64.b64encode(value).decode()}'
+                       for name in ('krbPrincipalName', 'krbPrincipalKey') for value in entry[name])
+    second = f'cn=twin,{PEOPLE}'
+    live.directory.add(f'dn: {second}\nobjectClass: organizationalRole\nobjectClass: krbPrincipalAux\n'
+                       f'cn: twin\n{values}\n')
+    try:
+        live.kadmin_local('cpw -pw second twin')
+        assert can_log_in(live, 'twin', 'second') and not can_log_in(live, 'twin', 'first')
+        said = live.admin('enroll', 'twin', '--replace', '--password-stdin', stdin='third\n', check=False)
+        assert said.returncode == 4 and 'two entries of this name' in said.stderr, said.stderr
+        assert 'twin' in live.admin('doctor', check=False).stdout
+        assert can_log_in(live, 'twin', 'second')
+    finally:
+        live.directory.modify(f'dn: {second}\nchangetype: delete\n')
+    live.admin('enroll', 'twin', '--replace', '--password-stdin', stdin='third\n')
+    live.kinit('twin', 'third')
+    live.admin('doctor', '--fix', check=False)
+
+
+def test_an_entry_that_cannot_be_read(live):
+    """Its user hears of an error and no wrong password, all others log in; the list says where it ended."""
+    for name in ('zoe', 'zacharias'):
+        live.kadmin_local(f'addprinc -pw "of {name}" {name}')
+    entry = live.entry('zoe', 'krbPrincipalKey')
+
+    def put(value):
+        live.directory.modify(f'dn: {entry["dn"][0].decode()}\nchangetype: modify\nreplace: krbPrincipalKey\n'
+                              f'krbPrincipalKey:: {base64.b64encode(value).decode()}\n')
+    put(b'by hand')
+    try:
+        said = live.kinit('zoe', 'of zoe', check=False).stdout
+        assert 'Generic error' in said and 'incorrect' not in said, said
+        live.kinit('zacharias', 'of zacharias')
+        said = live.run(config_files.mpc_program('mpc-kdb'), 'list', check=False)
+        assert said.returncode == 1 and re.search('after the entry of .*@', said.stdout), said.stdout
+        assert 'unable to decode' in live.kadmin_local('getprinc zoe', check=False).stdout
+        assert live.kadmin_local('listprincs', check=False).returncode
+        before = keys_in_use(live)
+        assert live.admin('doctor', '--fix', check=False).returncode
+        assert keys_in_use(live) == before
+    finally:
+        put(entry['krbPrincipalKey'][0])
+    live.kinit('zoe', 'of zoe')
+    assert live.failed_attempts('zoe') == 0
+    put(b'by hand')
+    live.directory.modify(f'dn: {entry["dn"][0].decode()}\nchangetype: modify\ndelete: krbPrincipalKey\n')
+    live.kadmin_local('cpw -pw second zoe')
+    live.kinit('zoe', 'second')
+    live.admin('delete', '--old', 'zoe')
+
+
 def test_more_principals_than_a_search_may_return(live):
     """As any account but kadmind's: the list is whole, or an error."""
     for number in range(3):

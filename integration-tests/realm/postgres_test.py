@@ -111,6 +111,29 @@ def test_a_restart_of_the_database_under_logins(live, cluster, new_user):
     live.admin('verify')
 
 
+def test_where_the_database_gives_no_more_connections(live, cluster, new_user):
+    """Each server has what it began with: no login fails, and nobody calls the database unreachable."""
+    users = [new_user(live) for _ in range(4)]
+    cluster.sql('ALTER ROLE mpcserver CONNECTION LIMIT 9')  # a lane, a reader and a listener for each
+    try:
+        for party in range(3):
+            live.restart_server(party)
+        live.wait_for_servers()
+        with concurrent.futures.ThreadPoolExecutor(len(users) + 1) as threads:
+            logins = [threads.submit(lambda user=user: [
+                live.kinit(*user, ccache=live.dir / f'cc-{user[0]}', check=False) for _ in range(8)])
+                for user in users]
+            lists = threads.submit(lambda: [live.admin('verify', check=False) for _ in range(4)])
+            for login in logins:
+                assert all(reply.returncode == 0 for reply in login.result()), \
+                    [reply.stdout for reply in login.result()]
+            assert all(said.returncode == 0 for said in lists.result()), \
+                [said.stderr for said in lists.result()]
+        assert 'NO DATABASE' not in live.admin('status', check=False).stdout
+    finally:
+        cluster.sql('ALTER ROLE mpcserver CONNECTION LIMIT -1')
+
+
 def test_while_the_database_is_away(live, cluster, new_user):
     user = new_user(live)
     cluster.crash()

@@ -260,7 +260,8 @@ absl::Status KdbSession::CheckExpected(krb5_db_entry* entry, const NewHandles& h
     return absl::OkStatus();
   }
   return absl::AbortedError(
-      "its keys were changed meanwhile: nothing was written; run the same command again");
+      "its keys were changed meanwhile: nothing was written; run the same command again. If it "
+      "says so each time, a directory has two entries of this name: deploy/ldap.md");
 }
 
 std::vector<absl::Status> KdbSession::SetHandlesOfMany(absl::Span<const NewHandles> principals) {
@@ -404,6 +405,7 @@ absl::Status KdbSession::List(absl::FunctionRef<void(const StoredHandle&)> visit
     absl::FunctionRef<void(const StoredHandle&)> visit;
     absl::FunctionRef<void(const std::string&)> keyless;
     krb5_error_code first_error = 0;
+    std::string last = {};  // whose entry could be read
   } walk = {this, visit, keyless};
   krb5_error_code code = krb5_db_iterate(
       context_, nullptr,
@@ -411,12 +413,16 @@ absl::Status KdbSession::List(absl::FunctionRef<void(const StoredHandle&)> visit
         auto* w = static_cast<Walk*>(arg);
         if (w->first_error == 0) {
           w->first_error = w->session->VisitEntry(entry, w->visit, w->keyless);
+          w->last = w->session->Unparse(entry->princ).value_or("");
         }
         return w->first_error;
       },
       &walk, 0);
   if (code == 0) code = walk.first_error;
-  return code == 0 ? absl::OkStatus() : Error(code, "reading the database");
+  if (code == 0) return absl::OkStatus();
+  // The back end does not say whose entry it cannot read.
+  return Error(code, absl::StrCat("reading the database",
+                                  walk.last.empty() ? "" : ", after the entry of ", walk.last));
 }
 
 namespace {

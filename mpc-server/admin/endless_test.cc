@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "mpc-server/base/limits.h"
 #include "mpc-server/testing/admin_run_fixture.h"
 
@@ -52,6 +53,12 @@ class Endless final : public enroll::FakeAdminServer {
     reply->set_more(true);
     return Status::OK;
   }
+  Status GetStatus(Context* context, const v1::StatusRequest* request,
+                   v1::StatusReply* reply) override {
+    const Status s = FakeAdminServer::GetStatus(context, request, reply);
+    if (absl::Now() < writes_until_) reply->set_refreshing(true);
+    return s;
+  }
   Status Refresh(Context*, const v1::RefreshRequest*, v1::RefreshReply*) override {
     return Status::OK;
   }
@@ -61,6 +68,7 @@ class Endless final : public enroll::FakeAdminServer {
 
   Lie list_ = Lie::kNone;
   size_t collects_ = 0;
+  absl::Time writes_until_ = absl::InfinitePast();
 
  private:
   uint64_t listed_ = 0;
@@ -121,6 +129,36 @@ TEST_F(EndlessTest, ARefreshThatOneServerAloneDoesNotEndIsNotWaitedFor) {
   servers_[0]->status().set_refresh_to_write(uint64_t{1} << 60);
   Expect(5, {"refresh"}, {},
          {absl::StrCat("server ", servers_[0]->address(), " says that it still writes")});
+}
+
+// A server that was restarted when it had written does not know any more how much it was.
+TEST_F(EndlessTest, ASlowServerIsNoLiarWhereTheOthersWereRestarted) {
+  WithTimeoutOfASecond();
+  for (const int party : {1, 2}) {
+    v1::SharePackage package;
+    for (int i = 0; i < 1000; ++i) {
+      package.mutable_info()->set_handle(absl::StrCat(absl::Dec(i, absl::kZeroPad16)));
+      servers_[party]->Plant(package);
+    }
+  }
+  servers_[0]->writes_until_ = absl::Now() + absl::Seconds(12);
+  Expect(0, {"refresh"}, {"the records are written"});
+}
+
+// Without the refresh the lost store is worth something still: it must not be forgotten.
+TEST_F(EndlessTest, AReplacementThatTakesLongSaysHowToGoOn) {
+  WithTimeoutOfASecond();
+  servers_[2]->status().set_receiving(true);
+  Expect(5, {"replace-party", "2"}, {},
+         {"party 2 says that it still receives keys",
+          "then run mpc-admin replace-party 2 again, which refreshes the shares"});
+}
+
+// What a server that was restarted says of itself; its keys came before.
+TEST_F(EndlessTest, AReplacementThatOnlyLacksItsRefreshSaysSo) {
+  Expect(4, {"replace-party", "2"}, {},
+         {"what is replaced must be empty",
+          "if it was replaced, and its refresh is still to be done: mpc-admin refresh"});
 }
 
 TEST_F(EndlessTest, ACatchUpIsNotWaitedForForEver) {

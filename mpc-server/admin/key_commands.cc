@@ -389,11 +389,21 @@ absl::StatusOr<ExitCode> DeleteCommand(Session& session) {
       session.DeleteKeys(Named(unused), now ? enroll::Deletion::kNow : enroll::Deletion::kRetire);
   if (only_old && !now && !unused.empty()) {
     const std::vector<std::string> gone = HandlesOf(unused);
-    ASSIGN_OR_RETURN(const size_t restored,
-                     RestoreNamed(session, principal,
-                                  std::set<std::string>(gone.begin(), gone.end())));
-    if (restored > 0) {
-      session.console.Remark(Plural(restored, "key"),
+    const absl::StatusOr<size_t> restored = RestoreNamed(
+        session, principal, std::set<std::string>(gone.begin(), gone.end()));
+    if (!restored.ok()) {
+      // The same command again does not look at keys that are deleted already.
+      return Advise(
+          absl::Status(restored.status().code(),
+                       absl::StrCat(Plural(gone.size(), "key"), " deleted, and whether the KDC's "
+                                    "database names one meanwhile cannot be seen: ",
+                                    restored.status().message())),
+          "when the server answers run mpc-admin delete --old --all again, and mpc-admin gc "
+          "before the grace time is over: it shows keys that the database names, and gc --keep "
+          "keeps them");
+    }
+    if (*restored > 0) {
+      session.console.Remark(Plural(*restored, "key"),
                              " came into use meanwhile: deleted, and in use again");
     }
   }

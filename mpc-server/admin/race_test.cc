@@ -82,6 +82,16 @@ TEST_F(RaceTest, DoctorRestoresWhatCameIntoUse) {
   }
 }
 
+// A server goes down amid a deletion: whoever deleted is told that he did, and what to do.
+TEST_F(RaceTest, WhereAServerGoesDownAmidADeletionTheNextStepIsSaid) {
+  Enroll(0, "alice");
+  Enroll(0, "bob");
+  kdb_.principals.erase(kAlice);
+  Before("DeleteKeys", [&] { realm_.servers[1]->FailCalls("ListKeys"); });
+  Expect(3, {"delete", "--old", "--all"}, {},
+         {"2 keys deleted, and whether", "run mpc-admin delete --old --all again", "mpc-admin gc"});
+}
+
 // ATTACK. The same, and one server says of its time and of each key's what it likes.
 TEST_F(RaceTest, NoServerAloneMakesAKeyLookOld) {
   Enroll(0, "bob");

@@ -35,11 +35,12 @@ struct Written {
   }
   ptrdiff_t writing() const { return std::count_if(status.begin(), status.end(), Writes); }
   bool done() const { return writing() == 0; }
-  // How long the last one is waited for, by what the two others had to write.
+  // How long the last one is waited for, by what the two others had to write. One that was
+  // restarted since does not say that any more.
   absl::Duration Patience(absl::Duration timeout) const {
     uint64_t most = 0;
     for (const v1::StatusReply& s : status) {
-      if (!Writes(s)) most = std::max(most, s.refresh_written());
+      if (!Writes(s)) most = std::max({most, s.refresh_written(), s.keys()});
     }
     return kPatience * timeout + absl::Seconds(static_cast<double>(most) / kSlowest);
   }

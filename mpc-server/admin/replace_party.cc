@@ -60,8 +60,9 @@ absl::Status CheckSurvey(const Statuses& survey, uint32_t party) {
     return Advise(
         absl::FailedPreconditionError(absl::StrCat("party ", party, " has ", lost.keys(),
                                                    " keys: what is replaced must be empty")),
-        "if its store is good only start it; if not, stop it, move its data directory away "
-        "and start it again");
+        "if its store is good only start it; if it was replaced, and its refresh is still to be "
+        "done: mpc-admin refresh; if its store is bad, stop it, move its data directory away and "
+        "start it again");
   }
   if (const enroll::LostStores lost = enroll::FindLostStores(survey); lost.empty.size() > 1) {
     return Advise(absl::FailedPreconditionError(lost.What()), lost.WayOut());
@@ -102,8 +103,8 @@ absl::Status AskAll(Session& session, uint32_t party) {
 }
 
 // A party that says for ever that it receives is not waited for for ever, nor two others of whom
-// one hands over nothing, or has more each time.
-absl::StatusOr<v1::StatusReply> Watch(Session& session, uint32_t party) {
+// one hands over nothing, or has more each time. `then`: what is to be done when it has them all.
+absl::StatusOr<v1::StatusReply> Watch(Session& session, uint32_t party, const std::string& then) {
   std::optional<absl::Time> until;
   for (;;) {
     absl::SleepFor(kLook);
@@ -120,8 +121,9 @@ absl::StatusOr<v1::StatusReply> Watch(Session& session, uint32_t party) {
           absl::DataLossError(absl::StrCat("party ", party,
                                            " says that it still receives keys, and has ",
                                            now[party].keys(), ": longer than its keys take")),
-          "it goes on by itself: mpc-admin status shows how far it is. If nothing comes any more, "
-          "see the logs of the three: one of them may lie");
+          absl::StrCat("it goes on by itself: mpc-admin status shows how far it is", then,
+                       ". If nothing comes any more, see the logs of the three: one of them may "
+                       "lie"));
     }
     const uint64_t total =
         std::max(now[(party + 1) % kServers].keys(), now[(party + 2) % kServers].keys());
@@ -142,7 +144,7 @@ absl::StatusOr<ExitCode> CatchUpCommand(Session& session) {
                       .Call("CatchUp", &enroll::AdminStub::CatchUp, v1::CatchUpRequest(),
                             session.config.timeout)
                       .status());
-  ASSIGN_OR_RETURN(const v1::StatusReply now, Watch(session, party));
+  ASSIGN_OR_RETURN(const v1::StatusReply now, Watch(session, party, ""));
   const uint64_t received = now.handed_over() - before[party].handed_over();
   session.console.Print(json{{"party", party}, {"keys", now.keys()}, {"received", received}});
   session.console.Say("party ", party, " has ", now.keys(), " keys, ", received,
@@ -167,7 +169,10 @@ absl::StatusOr<ExitCode> ReplacePartyCommand(Session& session) {
     session.console.Print(result);
     return ExitCode::kOk;
   }
-  ASSIGN_OR_RETURN(const v1::StatusReply rebuilt, Watch(session, party));
+  const std::string then = absl::StrCat("; then run mpc-admin replace-party ", party,
+                                        " again, which refreshes the shares: until that is done "
+                                        "the lost store is still worth something");
+  ASSIGN_OR_RETURN(const v1::StatusReply rebuilt, Watch(session, party, then));
   session.console.Say(
       "party ", party, " has ", rebuilt.keys(), " keys (",
       absl::FormatDuration(absl::Trunc(absl::Now() - start, absl::Milliseconds(100))),

@@ -104,7 +104,10 @@ absl::StatusOr<bool> EpochDuties::IsForeman() {
 absl::StatusOr<bool> EpochDuties::AllFollowed(const EpochState& state) {
   if (!store_.shared()) return true;
   ASSIGN_OR_RETURN(const std::vector<Fellow> fellows, store_.Fellows());
-  const std::vector<int> behind = Behind(fellows, state.epoch, clock_.Now());
+  // Gone by a clock that both other parties confirmed: one that is ahead by itself would erase what
+  // machines that are up still need.
+  const absl::Time confirmed = std::min(clock_.Now(), engine_.Status().clock_confirmed);
+  const std::vector<int> behind = Behind(fellows, state.epoch, confirmed);
   {
     const absl::MutexLock lock(&mutex_);
     progress_.waits =

@@ -316,6 +316,28 @@ TEST_F(TriplesTest, AMachineWithAnotherClockWaitsForNobodyWhenTheRefreshHasEnded
   EXPECT_EQ(others.Progress().waits, "");
 }
 
+// It takes both others for gone for twelve hours, and is up itself: no key is erased that one of them
+// still needs by its word alone.
+TEST_F(TriplesTest, AMachineWhoseClockIsADayAheadTakesNobodyForGone) {
+  const auto shared = std::make_shared<MemoryEngine>();
+  MemoryShareStore one(shared, {"EXAMPLE.COM", 0, 7}, 0), ahead(shared, {"EXAMPLE.COM", 0, 7}, 1),
+      busy(shared, {"EXAMPLE.COM", 0, 7}, 2);
+  OffsetClock clock;
+  clock.Set(absl::Hours(24));
+  EpochDuties duties(
+      &ahead, &first_.engine(0), &clock, {.at_least = absl::ZeroDuration()},
+      [](const EpochState&, const EpochProgress&) { return absl::OkStatus(); },
+      [](const std::string&) {});
+  for (MemoryShareStore* store : {&one, &busy}) ASSERT_TRUE(store->NoteFellow(absl::Now()).ok());
+  ASSERT_TRUE(one.PrepareEpoch(RefreshId{1}, RefreshSeed()).ok());
+  ASSERT_TRUE(one.EnterEpoch(absl::Now()).ok());
+  ASSERT_TRUE(ahead.ReloadEpoch().ok());
+  for (int step = 0; step < 5; ++step) duties.Step();
+  EXPECT_THAT(duties.Progress().waits, ::testing::HasSubstr("triples 0, 2"));
+  EXPECT_TRUE(busy.Look().ok()) << busy.Look();
+  EXPECT_THAT(busy.KeyEpochs(), ::testing::ElementsAre(1, 2));
+}
+
 // An intruder at the KDC, who presents one pre-auth to both triples at once, as a login and for
 // grants, and asks each grant for as much as it gives: a ticket comes twice, a reply twice.
 TEST_F(TriplesTest, ARaceOfTwoTriplesIsWorthOneGrant) {
@@ -360,32 +382,34 @@ TEST_F(TriplesTest, ARaceOfTwoTriplesIsWorthOneGrant) {
 // do; with another machine's key file it serves.
 TEST_F(TriplesTest, OldKeysAreKeptForTwelveHoursAndNoLonger) {
   second_.StopAll();
-  OffsetClock clock;
   const EpochDutyOptions options{.at_least = absl::ZeroDuration()};
   const auto ended = [](const EpochState&, const EpochProgress&) { return absl::OkStatus(); };
   ExpectRefreshed(first_);
-  const auto step = [&] {
+  const auto step = [&](absl::Duration later) {
+    for (int p = 0; p < kParties; ++p) first_.clock(p).Set(later);
     for (int p = 0; p < kParties; ++p) {
-      EpochDuties duties(&first_.store(p), &first_.engine(p), &clock, options, ended,
+      EXPECT_TRUE(Eventually([&] {
+        return first_.engine(p).Status().clock_confirmed > absl::Now() + later - absl::Minutes(1);
+      })) << later;
+      EpochDuties duties(&first_.store(p), &first_.engine(p), &first_.clock(p), options, ended,
                          [](const std::string&) {});
       for (int i = 0; i < 3; ++i) duties.Step();
     }
   };
   for (const int hours : {0, 1, 11}) {
-    clock.Set(absl::Hours(hours));
-    step();
+    step(absl::Hours(hours));
     for (int p = 0; p < kParties; ++p) {
       EXPECT_TRUE(first_.store(p).Epoch().rewriting) << hours;
       EXPECT_THAT(first_.store(p).KeyEpochs(), ::testing::ElementsAre(1, 2));
     }
   }
-  clock.Set(absl::Hours(13));
-  step();
+  step(absl::Hours(13));
   for (int p = 0; p < kParties; ++p) {
     EXPECT_FALSE(first_.store(p).Epoch().rewriting);
     EXPECT_THAT(first_.store(p).KeyEpochs(), ::testing::ElementsAre(2));
     EXPECT_THAT(second_.store(p).Look().ToString(),
                 ::testing::HasSubstr("copy that file from another machine"));
+    first_.clock(p).Set(absl::ZeroDuration());
   }
   EXPECT_TRUE(LogsIn(first_, first_.alice));
 }

@@ -59,7 +59,8 @@ struct Act {
 };
 // What each server was told to stage in a transaction; empty: its log does not say.
 struct Staging {
-  absl::Time time;
+  absl::Time time;    // of its first line
+  absl::Time last{};  // and of its last one
   std::array<std::string, kServers> told{};
   bool committed = false;  // somewhere
   bool given_up = false;   // a server refused, or was told to drop it: no difference that lasts
@@ -85,6 +86,8 @@ class Reconciler {
   void EndActs();
   void TakeStaging(Stream& stream, const std::string& call, const Fields& line);
   void CompareStagings();
+  // Null: the log of a party has all lines of that time, by what it says itself.
+  const char* WhyIncomplete(size_t party, absl::Time time) const;
   void CompareViews(const std::string& batch, const View& view);
   void Report(Finding finding);
   bool Asked(absl::Time time) const { return time >= options_.since && time <= options_.until; }
@@ -269,6 +272,7 @@ void Reconciler::TakeStaging(Stream& stream, const std::string& call, const Fiel
   const std::string id = TextField(line, "transaction");
   if (id.empty() || (!Stages(call) && call != "CommitKeys" && call != "AbortKeys")) return;
   Staging& staging = stagings_.try_emplace(id, Staging{.time = stream.time}).first->second;
+  staging.last = stream.time;
   staging.committed |= ok && call == "CommitKeys";
   staging.given_up |= ok ? call == "AbortKeys" : Stages(call);
   if (!ok || !Stages(call)) return;
@@ -310,8 +314,7 @@ void Reconciler::EndActs() {
     for (size_t party = 0; party < kServers; ++party) {
       if (act.times[party] == most) continue;
       const Timeline::Moment moment = timelines_[party].At(act.time, limits::kMaxPeerSkew);
-      explained &= moment.presence == Presence::kMute || moment.presence == Presence::kBefore ||
-                   moment.presence == Presence::kRebooted;
+      explained &= WhyIncomplete(party, act.time) != nullptr;
       absl::StrAppend(&text, text.empty() ? "" : "; ", "server ", party, " has no line of it and ",
                       PresenceText(moment.presence));
     }
@@ -321,15 +324,36 @@ void Reconciler::EndActs() {
   }
 }
 
-// One whose log does not say, as one that begins later, contradicts nobody.
+const char* Reconciler::WhyIncomplete(size_t party, absl::Time time) const {
+  const Timeline::Moment moment = timelines_[party].At(time, limits::kMaxPeerSkew);
+  const bool incomplete = moment.presence == Presence::kMute ||
+                          moment.presence == Presence::kBefore ||
+                          moment.presence == Presence::kRebooted;
+  return incomplete ? PresenceText(moment.presence) : nullptr;
+}
+
+// One whose log does not say, as one that begins later, contradicts nobody; nor does one that has
+// some of the lines, since many keys are staged by several calls.
 void Reconciler::CompareStagings() {
   for (const auto& [transaction, staging] : stagings_) {
     if (!staging.committed) continue;
-    std::map<std::string, std::set<size_t>> who;
+    std::map<std::string, std::set<size_t>> who, sure;
+    std::string excused;
     for (size_t party = 0; party < kServers; ++party) {
-      if (!staging.told[party].empty()) who[staging.told[party]].insert(party);
+      if (staging.told[party].empty()) continue;
+      who[staging.told[party]].insert(party);
+      const char* why = WhyIncomplete(party, staging.time);
+      if (why == nullptr) why = WhyIncomplete(party, staging.last);
+      if (why == nullptr) sure[staging.told[party]].insert(party);
+      if (why != nullptr) absl::StrAppend(&excused, "; server ", party, " ", why);
     }
     if (who.size() < 2) continue;
+    if (sure.size() < 2) {
+      Report({FindingKind::kAdminMissing, true, staging.time,
+              absl::StrCat("what was staged differs", excused), {}});
+      continue;
+    }
+    who = std::move(sure);
     // Where two agree it is the third that was told something else, or says so.
     std::string text;
     for (const auto& [told, parties] : who) {

@@ -506,6 +506,37 @@ TEST_F(RenameTest, KeysStagedDifferentlyAreFoundToo) {
   EXPECT_THAT(result.findings[0].text, HasSubstr("server 2"));
 }
 
+// Many keys are staged by several calls. A log that has not all of these, as it says itself, tells
+// of fewer keys than the server has.
+TEST_F(RenameTest, ALogThatCouldNotBeWrittenAmidATransactionContradictsNobody) {
+  for (int party : kAll) Stage(party, 1);
+  const std::string since = absl::FormatTime(absl::RFC3339_full, clock_.Now(), absl::UTCTimeZone());
+  Pass(absl::Seconds(1));
+  for (int party : {0, 1}) Stage(party, 2);
+  Pass(absl::Seconds(1));
+  Write(2, "audit", {{"event", "resumed"}, {"since", since}, {"reason", "disk full"}});
+  for (int party : kAll) Act(party, "CommitKeys", {{"count", 2}});
+  Expect(Run(), FindingKind::kAdminMissing, true, "server 2 could not write its audit log");
+}
+
+TEST_F(RenameTest, FilesThatBeginAmidATransactionContradictNobody) {
+  for (int party : kAll) Stage(party, 1);
+  Pass(absl::Seconds(1));
+  for (int party : kAll) Stage(party, 2);
+  for (int party : kAll) Act(party, "CommitKeys", {{"count", 2}});
+  Rewrite(2, [](auto& lines) { lines.erase(lines.begin(), lines.begin() + 2); });
+  Expect(Run(), FindingKind::kAdminMissing, true, "server 2 has no files given of that time");
+}
+
+// ATTACK. Nor does it excuse what the two others were told.
+TEST_F(RenameTest, ALogThatCouldNotBeWrittenExcusesNobodyElse) {
+  for (int party : kAll) Stage(party, party);
+  const std::string since = absl::FormatTime(absl::RFC3339_full, clock_.Now(), absl::UTCTimeZone());
+  Write(2, "audit", {{"event", "resumed"}, {"since", since}, {"reason", "disk full"}});
+  for (int party : kAll) Act(party, "CommitKeys", {{"count", 1}});
+  Expect(Run(), FindingKind::kAdminMissing, false, "differs at server 0 and server 1");
+}
+
 // A refresh in between has one server refuse; the tool takes it all back and begins again.
 TEST_F(RenameTest, ThatWasGivenUpIsNormal) {
   Rename(0, "bob@EXAMPLE.COM");

@@ -3,8 +3,10 @@
 
 #include <string>
 
+#include "absl/strings/cord.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "mpc-server/base/limits.h"
 
 namespace mpckdc {
 namespace {
@@ -25,6 +27,18 @@ absl::Status NotLetIn(absl::string_view message) {
                    " lets this server not in: look at user= and passfile= (mode 0600) in [store] "
                    "postgresql and at the database's pg_hba.conf (",
                    message, ")"));
+}
+
+constexpr char kNoneLeft[] = "mpckdc/no-connection-left";
+
+absl::Status NoneLeft(absl::string_view message) {
+  absl::Status s = absl::UnavailableError(absl::StrCat(
+      kDatabase, " has no connection left for this server: raise max_connections, or the "
+      "CONNECTION LIMIT of the role or the database, or end who else takes them "
+      "(pg_stat_activity); each mpc-server needs up to ",
+      limits::kDatabaseReaders + limits::kDatabaseWriters + 1, " (", message, ")"));
+  s.SetPayload(kNoneLeft, absl::Cord());
+  return s;
 }
 
 absl::Status Grant(absl::string_view message) {
@@ -80,6 +94,10 @@ absl::Status OfState(absl::string_view state, absl::string_view message) {
 // libpq has no codes for these, only texts.
 absl::Status ConnectError(absl::string_view message) {
   const auto says = [message](absl::string_view text) { return absl::StrContains(message, text); };
+  if (says("too many connections") || says("too many clients") ||
+      says("connection slots are reserved")) {
+    return NoneLeft(message);
+  }
   if (says("session is read-only") || says("session is not read-write")) return ReadOnly(message);
   if (says("authentication failed") || says("no password supplied") || says("pg_hba.conf") ||
       says("permission denied for database")) {
@@ -91,6 +109,8 @@ absl::Status ConnectError(absl::string_view message) {
   }
   return GoneError(message);
 }
+
+bool IsNoneLeft(const absl::Status& status) { return status.GetPayload(kNoneLeft).has_value(); }
 
 absl::Status GoneError(absl::string_view message) {
   return absl::UnavailableError(

@@ -14,6 +14,8 @@ namespace mpckdc {
 // No connection could be made. PermissionDenied: not let in; FailedPrecondition: no such database
 // or role; else Unavailable.
 absl::Status ConnectError(absl::string_view message);
+// The server runs, and lets nobody in beside those who are.
+bool IsNoneLeft(const absl::Status& status);
 // Unavailable: the connection ended, or the server does not answer.
 absl::Status GoneError(absl::string_view message);
 // OK unless it is the result of a statement that failed.

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "mpc-server/base/status_macros.h"
+#include "mpc-server/store/postgres_error.h"
 
 namespace mpckdc {
 
@@ -99,10 +100,21 @@ absl::StatusOr<std::unique_ptr<PgConnection>> PgPool::Connect(int lane) {
   return connection;
 }
 
+bool PgPool::HasSome(int lane) const {
+  if (lane == kReader) return readers_ > 0;
+  return std::any_of(lanes_.begin(), lanes_.end(),
+                     [](const Lane& l) { return l.taken || l.connection != nullptr; });
+}
+
 void PgPool::Offer(int lane, absl::StatusOr<std::unique_ptr<PgConnection>> made,
                    uint64_t generation) {
   ++attempts_;
-  failure_ = made.status();
+  // Those that there are go on, and who needs one more waits for one of them: no outage.
+  const bool waits = IsNoneLeft(made.status()) && HasSome(lane);
+  none_left_ = waits ? made.status() : absl::OkStatus();
+  failure_ = waits ? absl::OkStatus() : made.status();
+  // Who still waits asks again.
+  if (waits && lane != kReader && !lanes_[lane].taken) lanes_[lane].wanted = false;
   if (made.ok() && generation == generation_) {
     if (lane == kReader) {
       idle_.push_back(*std::move(made));
@@ -123,6 +135,7 @@ absl::Status PgPool::Await(absl::Time end, std::function<bool()> done) {
     if (stopping_) return absl::UnavailableError("the server is stopping");
     if (SteadyNow() >= end) {
       if (!failure_.ok()) return failure_;
+      if (!none_left_.ok()) return none_left_;
       return absl::UnavailableError(
           "all connections to the database of the share store are in use, or it does not answer: "
           "look at its load");

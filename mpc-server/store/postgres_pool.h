@@ -76,6 +76,8 @@ class PgPool {
   void Listener();
   bool Work() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   int NextWanted() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Connections of that kind, in use or not.
+  bool HasSome(int lane) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<std::unique_ptr<PgConnection>> Connect(int lane);
   absl::StatusOr<std::unique_ptr<PgConnection>> Listen();
   void Offer(int lane, absl::StatusOr<std::unique_ptr<PgConnection>> made, uint64_t generation)
@@ -97,6 +99,7 @@ class PgPool {
   uint64_t generation_ ABSL_GUARDED_BY(mutex_) = 0;    // of connections: another since one broke
   uint64_t attempts_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::Status failure_ ABSL_GUARDED_BY(mutex_);  // of the last attempt
+  absl::Status none_left_ ABSL_GUARDED_BY(mutex_);  // the same, where there are others
   bool turn_taken_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   // Of the connection that was made last.

@@ -264,6 +264,44 @@ TEST_F(PostgresTest, SlowWritersAreNamed) {
   TimeUntilOk([&] { return Insert(*engine, "c"); });
 }
 
+// The database has no connection left for this server beyond those that it has. Who needs one more
+// waits for one of these: it is no outage.
+TEST_F(PostgresTest, WhereNoConnectionIsLeftOneWaitsForAnother) {
+  auto engine = *Open();
+  ASSERT_TRUE(Insert(*engine, "a").ok());
+  ASSERT_TRUE(Get(*engine, "a", rf::kReplay).ok());
+  cluster_->Sql("ALTER ROLE mpcserver CONNECTION LIMIT 1");  // none that is there is ended
+  const auto unlimit =
+      absl::MakeCleanup([&] { cluster_->Sql("ALTER ROLE mpcserver CONNECTION LIMIT -1"); });
+  auto reader = *engine->BeginRead();
+  ASSERT_TRUE(reader->Get(rf::kReplay, "a").ok());
+  absl::Status second;
+  std::thread other([&] { second = Get(*engine, "a", rf::kReplay).status(); });
+  absl::SleepFor(absl::Milliseconds(400));
+  reader.reset();
+  other.join();
+  EXPECT_TRUE(second.ok()) << second;
+  EXPECT_TRUE(Insert(*engine, "b").ok());
+  EXPECT_TRUE(engine->Database()->reachable) << engine->Database()->trouble;
+
+  // None comes free: what to do is said.
+  reader = *engine->BeginRead();
+  ASSERT_TRUE(reader->Get(rf::kReplay, "a").ok());
+  second = Get(*engine, "a", rf::kReplay).status();
+  EXPECT_EQ(second.code(), absl::StatusCode::kUnavailable) << second;
+  EXPECT_THAT(TextOf(second), HasSubstr("max_connections"));
+  reader.reset();
+  EXPECT_TRUE(Get(*engine, "a", rf::kReplay).ok());
+
+  // Another machine that finds none at all.
+  TestFolder other_folder;
+  const absl::Status s =
+      PostgresEngine::Open(cluster_->ConnInfo(database_), other_folder.path(), SystemRandom())
+          .status();
+  EXPECT_EQ(s.code(), absl::StatusCode::kUnavailable) << s;
+  EXPECT_THAT(TextOf(s), HasSubstr("max_connections"));
+}
+
 // A tablespace of 1 MiB: the file system says ENOSPC.
 TEST_F(PostgresTest, AFullDiskLosesNothing) {
   const std::string small = cluster_->folder() + "/small";
