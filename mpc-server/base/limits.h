@@ -135,6 +135,9 @@ inline constexpr int kMaxCertificateChain = 6;
 // Logins by certificate of one KDC whose signatures wait to be verified; some 0.5 to 0.7 ms each.
 // Exceeded: QUOTA.
 inline constexpr size_t kMaxProofsWaiting = 4096;
+// Bytes of those: the server has a copy of each, however long its job has been answered.
+// Exceeded: QUOTA.
+inline constexpr size_t kMaxProofBytesWaiting = 32 << 20;
 // A reply or a PAC under a key of enctypes 17 to 20, where each block waits for the one before it:
 // 64 bytes are some 450 rounds for the whole batch.
 // Exceeded: MALFORMED.

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "mpc-server/base/der.h"
 #include "mpc-server/base/key_outline.h"
@@ -84,14 +85,16 @@ std::optional<absl::string_view> BerReader::UpToEnd(int depth) {
     if (!Next(depth - 1)) return std::nullopt;
   }
   const absl::string_view contents = from.substr(0, from.size() - rest_.size());
-  const auto end = Next(depth);  // 00 00
-  if (!end || !end->contents.empty()) return std::nullopt;
+  // Only these two: to OpenSSL 00 81 00 is an element like any other.
+  if (!absl::StartsWith(rest_, absl::string_view("\0\0", 2))) return std::nullopt;
+  rest_.remove_prefix(2);
   return contents;
 }
 
 // Of ContentInfo SEQUENCE { contentType, [0] SignedData SEQUENCE { version, digestAlgorithms SET,
-// encapContentInfo SEQUENCE, certificates [0] IMPLICIT SET OPTIONAL, .. } } the certificates,
-// nothing where there are none. Of other contents OpenSSL decodes certificates elsewhere.
+// encapContentInfo SEQUENCE, certificates [0] IMPLICIT SET OPTIONAL, crls [1] IMPLICIT SET OPTIONAL,
+// signerInfos SET } } the certificates, nothing where there are none. Of other contents OpenSSL
+// decodes certificates elsewhere; and it reads other tags for [0] than this one, BF 00 for example.
 std::optional<absl::string_view> CertificatesOf(absl::string_view cms) {
   const auto info = BerReader(cms).Take(der::kSequence);
   if (!info) return std::nullopt;
@@ -102,7 +105,8 @@ std::optional<absl::string_view> CertificatesOf(absl::string_view cms) {
   if (!data) return std::nullopt;
   BerReader in(*data);
   if (!in.Take(der::kInteger) || !in.Take(kSet) || !in.Take(der::kSequence)) return std::nullopt;
-  return in.At(der::Field(0)) ? in.Take(der::Field(0)) : absl::string_view();
+  if (in.At(der::Field(1)) || in.At(kSet)) return absl::string_view();
+  return in.Take(der::Field(0));
 }
 
 }  // namespace
@@ -123,7 +127,7 @@ absl::Status CheckOutline(absl::string_view cms) {
   for (BerReader in(*certificates); !in.AtEnd();) {
     const auto one = in.Next();
     if (one->tag != der::kSequence) continue;
-    if (absl::Status s = CheckCertificateKey(one->contents); !s.ok()) {
+    if (absl::Status s = CheckCertificate(one->contents); !s.ok()) {
       return absl::PermissionDeniedError(absl::StrCat("in signedAuthPack, ", s.message()));
     }
   }

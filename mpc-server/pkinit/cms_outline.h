@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is in a CMS message, before OpenSSL decodes it: of 32 KiB of certificates with keys that
-// take long (base/key_outline.h) it would make two minutes.
+// What is in a CMS message, before OpenSSL decodes it: of 32 KiB of certificates that take long
+// (base/key_outline.h) it would make two minutes.
 #ifndef MPC_SERVER_PKINIT_CMS_OUTLINE_H_
 #define MPC_SERVER_PKINIT_CMS_OUTLINE_H_
 
@@ -10,9 +10,8 @@
 
 namespace mpckdc {
 
-// OK: signed data with no more certificates than limits::kMaxProofCertificates, whose EC keys are
-// points in full, of curves that have names. The message may be in BER, as CMS allows;
-// certificates must be in DER.
+// OK: signed data with no more certificates than limits::kMaxProofCertificates, none of which takes
+// long. The message may be in BER, as CMS allows; certificates must be in DER.
 absl::Status CheckOutline(absl::string_view cms);
 
 }  // namespace mpckdc

@@ -31,10 +31,30 @@ TEST(CmsOutline, KeysThatTakeLong) {
       return Outline(CmsWith({CertificateOfKey(key)}, with_lengths));
     };
     EXPECT_THAT(outline(KeyOfItsOwnCurve()), HasSubstr("a curve without a name"));
+    EXPECT_THAT(outline(KeyOfItsOwnCurve(kSm2)), HasSubstr("a curve without a name"));
     EXPECT_THAT(outline(CompressedKey()), HasSubstr("a compressed point"));
     EXPECT_THAT(outline(""), HasSubstr("cannot be read"));
     EXPECT_EQ(Outline(CmsWith({}, with_lengths)), "");
   }
+}
+
+TEST(CmsOutline, CertificatesWhereOpenSslAloneFindsThem) {
+  const std::string quick = CertificateOfKey(FullKey());
+  const std::string slow = CertificateOfKey(KeyOfItsOwnCurve());
+  for (const auto with : {CmsWithLongTag, CmsWithFalseEnd}) {
+    const std::string cms = with({quick});
+    const auto* at = reinterpret_cast<const uint8_t*>(cms.data());
+    const CmsPtr decoded(d2i_CMS_ContentInfo(nullptr, &at, static_cast<long>(cms.size())));
+    ASSERT_NE(decoded, nullptr);
+    const X509StackPtr found(CMS_get1_certs(decoded.get()));
+    EXPECT_EQ(sk_X509_num(found.get()), 1);
+    EXPECT_THAT(Outline(with({slow})), HasSubstr("not signed data"));
+  }
+}
+
+TEST(CmsOutline, PointsRelativeToALongName) {
+  EXPECT_THAT(Outline(CmsWith({CertificateOfPoints(1, 1)})), HasSubstr("distribution point"));
+  EXPECT_EQ(Outline(CmsWith({CertificateOfPoints(2, 1, /*relative=*/false)})), "");
 }
 
 TEST(CmsOutline, HowManyCertificates) {

@@ -10,6 +10,10 @@
 namespace mpckdc {
 namespace {
 
+size_t SizeOf(const CertificateProof& proof) {
+  return proof.pa_pk_as_req.size() + proof.request_body.size();
+}
+
 CertificateFinding NotVerified(Verdict verdict, std::string why) {
   CertificateFinding finding;
   finding.judgement = Refuse(verdict, std::move(why));
@@ -24,7 +28,7 @@ CertificateDesk::CertificateDesk(const PkinitOptions& options, Clock* clock)
 CertificateDesk::~CertificateDesk() { Stop(); }
 
 void CertificateDesk::Stop() {
-  std::map<std::string, std::deque<Waiting>> left;
+  std::map<std::string, Line> left;
   {
     const absl::MutexLock lock(&mutex_);
     stopping_ = true;
@@ -32,7 +36,7 @@ void CertificateDesk::Stop() {
   }
   if (thread_.joinable()) thread_.join();
   for (auto& [kdc, line] : left) {
-    for (Waiting& waiting : line) {
+    for (Waiting& waiting : line.waiting) {
       waiting.done(NotVerified(Verdict::kUnavailable, "the server is stopping"));
     }
   }
@@ -55,14 +59,16 @@ void CertificateDesk::Verify(const std::string& kdc, const CertificateProof& pro
     if (stopping_) {
       why_not = NotVerified(Verdict::kUnavailable, "the server is stopping");
     } else if (verifier_ != nullptr) {
-      const auto line = lines_.find(kdc);
-      if (line == lines_.end() || line->second.size() < limits::kMaxProofsWaiting) {
-        lines_[kdc].push_back({proof, deadline, std::move(done)});
+      Line& line = lines_[kdc];
+      if (line.waiting.empty() || (line.waiting.size() < limits::kMaxProofsWaiting &&
+                                   line.bytes + SizeOf(proof) <= limits::kMaxProofBytesWaiting)) {
+        line.waiting.push_back({proof, deadline, std::move(done)});
+        line.bytes += SizeOf(proof);
         return;
       }
       why_not = NotVerified(Verdict::kQuota,
-                            absl::StrCat(limits::kMaxProofsWaiting,
-                                         " logins by certificate of this KDC wait already"));
+                            absl::StrCat(line.waiting.size(), " logins by certificate of this KDC, ",
+                                         line.bytes, " bytes, wait already"));
     }
     ++counts_.refused;
   }
@@ -84,9 +90,10 @@ void CertificateDesk::Main() {
       auto line = lines_.upper_bound(last_);
       if (line == lines_.end()) line = lines_.begin();
       last_ = line->first;
-      next = std::move(line->second.front());
-      line->second.pop_front();
-      if (line->second.empty()) lines_.erase(line);
+      next = std::move(line->second.waiting.front());
+      line->second.waiting.pop_front();
+      line->second.bytes -= SizeOf(next.proof);
+      if (line->second.waiting.empty()) lines_.erase(line);
       verifier = verifier_;
     }
     const absl::Time now = clock_->Now();

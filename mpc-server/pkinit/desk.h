@@ -7,6 +7,7 @@
 #ifndef MPC_SERVER_PKINIT_DESK_H_
 #define MPC_SERVER_PKINIT_DESK_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -47,6 +48,10 @@ class CertificateDesk : public CertificateVerifier {
     absl::Time deadline;
     Done done;
   };
+  struct Line {
+    std::deque<Waiting> waiting;
+    size_t bytes = 0;  // of the proofs
+  };
   void Main();
   bool SomethingToDo() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return stopping_ || !lines_.empty();
@@ -56,7 +61,7 @@ class CertificateDesk : public CertificateVerifier {
   Clock* const clock_;
   mutable absl::Mutex mutex_;
   std::shared_ptr<const PkinitVerifier> verifier_ ABSL_GUARDED_BY(mutex_);
-  std::map<std::string, std::deque<Waiting>> lines_ ABSL_GUARDED_BY(mutex_);  // none is empty
+  std::map<std::string, Line> lines_ ABSL_GUARDED_BY(mutex_);  // none is empty
   std::string last_ ABSL_GUARDED_BY(mutex_);  // whose turn it was
   Counts counts_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;

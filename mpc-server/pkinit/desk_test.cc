@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mpc-server/pkinit/desk.h"
 
+#include <atomic>
 #include <string>
 #include <vector>
 
 #include "absl/synchronization/blocking_counter.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/synchronization/notification.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "mpc-server/base/limits.h"
@@ -25,10 +27,11 @@ class DeskTest : public ::testing::Test {
     options_.anchors = folder_.File("anchors.pem");
   }
   static CertificateFinding Ask(CertificateDesk& desk, const CertificateProof& proof,
-                                absl::Time deadline = absl::InfiniteFuture()) {
+                                absl::Time deadline = absl::InfiniteFuture(),
+                                const std::string& kdc = "kdc") {
     CertificateFinding found;
     absl::BlockingCounter done(1);
-    desk.Verify("kdc", proof, deadline, [&](CertificateFinding finding) {
+    desk.Verify(kdc, proof, deadline, [&](CertificateFinding finding) {
       found = std::move(finding);
       done.DecrementCount();
     });
@@ -92,6 +95,30 @@ TEST_F(DeskTest, AFloodKeepsOnlyItsSenderWaiting) {
   const absl::MutexLock lock(&mutex);
   EXPECT_GT(over, 0u);
   EXPECT_LT(answered, limits::kMaxProofsWaiting);  // most of them still wait
+}
+
+// As large as they may be: the server has a copy of each.
+TEST_F(DeskTest, ALineHoldsSoManyBytes) {
+  absl::Notification go_on;
+  std::atomic<size_t> over = 0;
+  absl::BlockingCounter answered(static_cast<int>(limits::kMaxProofsWaiting));
+  CertificateDesk desk(options_, &SystemClock());
+  ASSERT_TRUE(desk.Load().ok());
+  const CertificateProof large = {std::string(limits::kMaxProofBytes, 'x'),
+                                  std::string(limits::kMaxProofBytes, 'y')};
+  desk.Verify("first", large, absl::InfiniteFuture(),
+              [&](const CertificateFinding&) { go_on.WaitForNotification(); });
+  for (size_t i = 0; i < limits::kMaxProofsWaiting; ++i) {
+    desk.Verify("flood", large, absl::InfiniteFuture(), [&](const CertificateFinding& finding) {
+      over += finding.judgement.verdict == Verdict::kQuota ? 1 : 0;
+      answered.DecrementCount();
+    });
+  }
+  EXPECT_EQ(limits::kMaxProofsWaiting - over, 512u);
+  go_on.Notify();
+  answered.Wait();
+  const CertificateProof good = SignLogin(authority_.Issue());
+  EXPECT_TRUE(Ask(desk, good, absl::InfiniteFuture(), "flood").judgement.ok());
 }
 
 // Nobody vouches for these certificates: to decode their keys would take OpenSSL 20 s.

@@ -20,6 +20,8 @@ namespace {
 constexpr char kAuthData[] = "1.3.6.1.5.2.3.1";  // id-pkinit-authData
 // OpenSSL's levels: 112 bits, and no rule at all.
 constexpr int kAuthLevel = 2, kAnyLevel = 0;
+// What OpenSSL says of RSA of 1024 bits, and of signatures with SHA-1; with MD5 it is 39.
+constexpr int kKeyBitsAtLeast = 80, kSignatureBitsAtLeast = 63;
 
 absl::Status Refused(absl::string_view why) { return absl::PermissionDeniedError(why); }
 
@@ -70,6 +72,25 @@ absl::Status ForEachIn(const std::string& file, Member member, const char* what,
 int IgnoreMissingCrl(int ok, X509_STORE_CTX* ctx) {
   const int error = X509_STORE_CTX_get_error(ctx);
   return ok == 1 || error == X509_V_ERR_UNABLE_TO_GET_CRL ? 1 : 0;
+}
+
+// No level of OpenSSL takes SHA-1 and refuses what is worse. Of a good chain; nobody asks how the
+// anchor, its last, is signed.
+absl::Status CheckStrength(const STACK_OF(X509) * chain) {
+  for (int i = 0; i < sk_X509_num(chain); ++i) {
+    X509* const one = sk_X509_value(chain, i);
+    const EVP_PKEY* const key = X509_get0_pubkey(one);
+    if (key == nullptr || EVP_PKEY_get_security_bits(key) < kKeyBitsAtLeast) {
+      return Refused("a key in its chain is weaker than RSA of 1024 bits");
+    }
+    int bits = 0;
+    if (i + 1 < sk_X509_num(chain) &&
+        (X509_get_signature_info(one, nullptr, nullptr, &bits, nullptr) != 1 ||
+         bits < kSignatureBitsAtLeast)) {
+      return Refused("a signature in its chain is weaker than SHA-1");
+    }
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<CmsPtr> DecodeCms(absl::string_view der) {
@@ -177,7 +198,8 @@ absl::Status PkinitVerifier::CheckChain(X509* signer, STACK_OF(X509) * sent,
   X509_VERIFY_PARAM_set_auth_level(param, options_.allow_sha1 ? kAnyLevel : kAuthLevel);
   const bool good = X509_verify_cert(ctx.get()) == 1;
   ERR_clear_error();
-  if (good) return absl::OkStatus();
+  if (good && !options_.allow_sha1) return absl::OkStatus();
+  if (good) return CheckStrength(X509_STORE_CTX_get0_chain(ctx.get()));
   return Refused(X509_verify_cert_error_string(X509_STORE_CTX_get_error(ctx.get())));
 }
 

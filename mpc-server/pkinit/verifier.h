@@ -29,7 +29,7 @@ struct PkinitOptions {
   bool crls_required = true;  // with crls: of each issuer in a chain, and not past its next update
   EkuRule eku = EkuRule::kPkinit;
   bool allow_upn = false;
-  // Signatures with SHA-1, and RSA keys below 2048 bits.
+  // Signatures with SHA-1, and RSA keys of 1024 bits and more; without it, of 2048.
   bool allow_sha1 = false;
 };
 

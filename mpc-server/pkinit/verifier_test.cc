@@ -234,7 +234,14 @@ TEST_F(VerifierTest, Sha1) {
   options_.allow_sha1 = true;
   ExpectGood(SignLogin(alice, {.md = EVP_sha1()}));
   ExpectGood(SignLogin(old));
+  ExpectGood(SignLogin(small));
   ExpectRefused(SignLogin(alice, {.md = EVP_md5()}), "digest is none of");
+  // It allows these two, and nothing that anybody can forge or take apart.
+  const ClientAuthority rsa("rsa", 2048);
+  options_.anchors = File("rsa.pem", rsa.pem());
+  ExpectGood(SignLogin(rsa.Issue({.md = EVP_sha1()})));
+  ExpectRefused(SignLogin(rsa.Issue({.md = EVP_md5()})), "weaker than SHA-1");
+  ExpectRefused(SignLogin(rsa.Issue({.rsa_bits = 512})), "RSA of 1024 bits");
 }
 
 // Signed, but as something else: it would be worth a login.

@@ -25,7 +25,7 @@ extern "C" X509* d2i_X509(X509** certificate, const unsigned char** in, long siz
   if (in == nullptr || *in == nullptr || size <= 0 || Libcryptos() == nullptr) return nullptr;
   const absl::string_view bytes(reinterpret_cast<const char*>(*in), static_cast<size_t>(size));
   const auto contents = mpckdc::DerReader(bytes).Take(mpckdc::der::kSequence);
-  if (!contents || !mpckdc::CheckCertificateKey(*contents).ok()) {
+  if (!contents || !mpckdc::CheckCertificate(*contents).ok()) {
     ERR_raise(ERR_LIB_X509, X509_R_UNSUPPORTED_ALGORITHM);
     return nullptr;
   }

@@ -34,9 +34,11 @@ X509Pointer Decode(const std::string& bytes, size_t* used = nullptr) {
 
 TEST(TlsKeys, AreLookedAt) {
   EXPECT_TRUE(TlsLooksAtKeys().ok());
-  for (const std::string& key : {KeyOfItsOwnCurve(), CompressedKey(), std::string()}) {
+  for (const std::string& certificate :
+       {CertificateOfKey(KeyOfItsOwnCurve()), CertificateOfKey(KeyOfItsOwnCurve(kSm2)),
+        CertificateOfKey(CompressedKey()), CertificateOfKey(""), CertificateOfPoints(1, 1)}) {
     ERR_clear_error();
-    EXPECT_EQ(Decode(CertificateOfKey(key)), nullptr);
+    EXPECT_EQ(Decode(certificate), nullptr);
     EXPECT_NE(ERR_peek_error(), 0u) << "whoever called says why";
   }
   ERR_clear_error();

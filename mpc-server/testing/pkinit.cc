@@ -110,9 +110,9 @@ void Sign(X509* cert, const ClientCert& issuer, const EVP_MD* md) {
   Must(X509_sign(cert, issuer.key.get(), md) > 0, "signing a certificate");
 }
 
-ClientCertOptions OfAuthority() {
+ClientCertOptions OfAuthority(int rsa_bits = 0) {
   return {.sans = {}, .eku = "", .key_usage = "keyCertSign,cRLSign", .starts = -absl::Hours(48),
-          .ends = absl::Hours(48), .is_ca = true};
+          .ends = absl::Hours(48), .rsa_bits = rsa_bits, .is_ca = true};
 }
 
 }  // namespace
@@ -160,7 +160,8 @@ std::string UpnSan(const std::string& upn) {
 
 std::string DnsSan(const std::string& host) { return Der(der::Implicit(2), host); }
 
-ClientAuthority::ClientAuthority(const std::string& name) : own_(NewCert(name, OfAuthority())) {
+ClientAuthority::ClientAuthority(const std::string& name, int rsa_bits)
+    : own_(NewCert(name, OfAuthority(rsa_bits))) {
   Sign(own_.certificate.get(), own_, EVP_sha256());
 }
 

@@ -44,7 +44,7 @@ struct ClientCert {
 // One authority, with the PEM files of a server that believes it.
 class ClientAuthority {
  public:
-  explicit ClientAuthority(const std::string& name = "clients");
+  explicit ClientAuthority(const std::string& name = "clients", int rsa_bits = 0);
   // Below `issuer`.
   ClientAuthority(const ClientAuthority& issuer, const std::string& name);
 

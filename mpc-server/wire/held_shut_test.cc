@@ -25,9 +25,10 @@ namespace {
 
 using testing::HasSubstr;
 
-// The first message of a TLS handshake, as any client sends it.
-std::string ClientHello() {
+// The first message of a TLS handshake, as any client sends it; with `group`, for that alone.
+std::string ClientHello(const char* group = nullptr) {
   SSL_CTX* ctx = SSL_CTX_new(TLS_client_method());
+  if (group != nullptr) SSL_CTX_set1_groups_list(ctx, group);
   SSL* ssl = SSL_new(ctx);
   SSL_set_bio(ssl, BIO_new(BIO_s_mem()), BIO_new(BIO_s_mem()));
   SSL_connect(ssl);
@@ -166,6 +167,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Siege{"FromEverywhere", {1000, 200, "", false}},
                     Siege{"OneByte", {100, 1, std::string(1, '\x16'), false}},
                     Siege{"HalfAHandshake", {300, 3, ClientHello(), false}},
+                    Siege{"Heaviest", {1000, 200, ClientHello("ffdhe8192"), false}, 2, true},
+                    Siege{"HeaviestOfAPeer", {100, 1, ClientHello("ffdhe8192"), true}},
                     Siege{"AddressOfAPeer", {100, 1, "", true}},
                     Siege{"ManyRings", {100, 1, "", false}, 16},
                     Siege{"MovedPeer", {1000, 1, "", false}, 2, true},
