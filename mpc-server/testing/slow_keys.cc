@@ -125,8 +125,9 @@ std::string EnvelopedWith(const std::vector<std::string>& certificates) {
   const std::string encrypted =
       Sequence(absl::StrCat(Object("2a864886f70d010701"), Sequence(Object("60864801650304012a")),
                             Der(der::Implicit(0), "x")));
-  const std::string data = Sequence(absl::StrCat(
-      DerNumber(2), Der(der::Field(0), Der(der::Field(0), Joined(certificates))), Der(kSet, ""), encrypted));
+  const std::string originator = Der(der::Field(0), Der(der::Field(0), Joined(certificates)));
+  const std::string data =
+      Sequence(absl::StrCat(DerNumber(2), originator, Der(kSet, ""), encrypted));
   return Sequence(Object("2a864886f70d010703") + Der(der::Field(0), data));
 }
 
